@@ -15,7 +15,7 @@ const SHORT: Duration = Duration::from_millis(400);
 /// MiB that this process may grow by under a flood: what is kept for one call, many times over.
 const GROWTH: u64 = 256;
 
-fn cordon(program: &str, words: &[&str]) -> WorkerProcess {
+fn worker_process(program: &str, words: &[&str]) -> WorkerProcess {
     let builder = WorkerProcess::builder(program).arguments(words.iter().copied()).grace(Duration::from_millis(50));
     wait(builder.start()).expect("it starts")
 }
@@ -27,8 +27,8 @@ async fn made(tool: Tool, time: Duration) -> Completion {
 }
 
 /// How a call of a tool ends, which it does.
-fn ends(cordon: &WorkerProcess, tool: &str, time: Duration) -> String {
-    let tool = cordon.tool(tool).expect("the tool").clone();
+fn ends(worker_process: &WorkerProcess, tool: &str, time: Duration) -> String {
+    let tool = worker_process.tool(tool).expect("the tool").clone();
     let (end, ended) = mpsc::channel();
     std::thread::spawn(move || drop(end.send(ending(&wait(made(tool, time)).result))));
     ended.recv_timeout(PATIENCE).expect("it ends")
@@ -43,7 +43,7 @@ fn resident() -> u64 {
 
 #[test]
 fn whatever_a_worker_says_each_call_has_its_ending() {
-    let honest = cordon(env!("CARGO_BIN_EXE_ward"), &["tools"]);
+    let honest = worker_process(env!("CARGO_BIN_EXE_ward"), &["tools"]);
     for (mode, expected) in [
         ("honest", "not_found"),
         ("malformed", "handler_exit/died"),
@@ -66,7 +66,7 @@ fn whatever_a_worker_says_each_call_has_its_ending() {
         ("floods of progress", "timeout/blocked"),
         ("floods of lines", "timeout/blocked"),
     ] {
-        let (impostor, before) = (cordon(env!("CARGO_BIN_EXE_impostor"), &[mode]), resident());
+        let (impostor, before) = (worker_process(env!("CARGO_BIN_EXE_impostor"), &[mode]), resident());
         let time = if expected == "timeout/blocked" { SHORT } else { PATIENCE };
         assert_eq!(ends(&impostor, "asked", time), expected, "{mode}");
         // The next call is the next child's, if it takes one: it ends too.
@@ -82,7 +82,7 @@ fn whatever_a_worker_says_each_call_has_its_ending() {
 /// A call that waits for the child is not the child's to answer.
 #[test]
 fn a_worker_that_floods_the_host_with_what_is_not_its_own_is_killed() {
-    let impostor = cordon(env!("CARGO_BIN_EXE_impostor"), &["floods of others"]);
+    let impostor = worker_process(env!("CARGO_BIN_EXE_impostor"), &["floods of others"]);
     let before = impostor.pid();
     assert_eq!(ends(&impostor, "asked", PATIENCE), "handler_exit/died");
     assert_ne!(impostor.pid(), before);
@@ -97,8 +97,8 @@ fn a_worker_inherits_no_descriptor_but_its_own() {
     let (reader, _writer) = std::io::pipe().expect("a pipe");
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
     let _also = [rustix::io::dup(&reader), rustix::io::dup(&listener)].map(|also| also.expect("a descriptor"));
-    let cordon = cordon(env!("CARGO_BIN_EXE_ward"), &["tools"]);
-    let pid = cordon.pid().expect("a child");
+    let worker_process = worker_process(env!("CARGO_BIN_EXE_ward"), &["tools"]);
+    let pid = worker_process.pid().expect("a child");
     let open: Vec<_> = fs::read_dir(format!("/proc/{pid}/fd")).expect("its descriptors").flatten().collect();
     let links: Vec<(String, String)> = open
         .iter()

@@ -158,8 +158,8 @@ pub(crate) enum Command {
         shell: clap_complete::Shell,
     },
     /// Host a tenant's tools: this command's own child process
-    #[command(name = CORDON_WORKER, hide = true)]
-    CordonWorker(WorkerArgs),
+    #[command(name = WORKER_PROCESS, hide = true)]
+    WorkerProcess(WorkerArgs),
     /// Compile the component on standard input: this command's own child process
     #[command(name = COMPILE_WORKER, hide = true)]
     CompileWorker {
@@ -177,11 +177,11 @@ pub(crate) enum Command {
 /// The hidden command by which `toolcell` compiles in a process of its own.
 pub(crate) const COMPILE_WORKER: &str = "compile-worker";
 /// The one by which it runs a tenant's tools in a process of their own.
-pub(crate) const CORDON_WORKER: &str = "cordon-worker";
+pub(crate) const WORKER_PROCESS: &str = "worker-process";
 /// The one by which it looks up source lines in a process of its own.
 pub(crate) const LINES_WORKER: &str = "lines-worker";
 /// The commands that only this program starts.
-pub(crate) const HIDDEN: [&str; 3] = [COMPILE_WORKER, CORDON_WORKER, LINES_WORKER];
+pub(crate) const HIDDEN: [&str; 3] = [COMPILE_WORKER, WORKER_PROCESS, LINES_WORKER];
 
 impl Command {
     /// Whether `--json` was typed.
@@ -206,7 +206,7 @@ impl Command {
             Self::Dev(_)
             | Self::Completions { .. }
             | Self::CompileWorker { .. }
-            | Self::CordonWorker(_)
+            | Self::WorkerProcess(_)
             | Self::LinesWorker { .. } => false,
         }
     }

@@ -22,13 +22,13 @@ use toolcell::{
 use crate::args::{BatchArgs, Global};
 use crate::components::{self, LeftOut};
 use crate::config;
-use crate::cordon::{self, Hosted, Together};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::format::{self, Format};
 use crate::interrupt::{self, Interrupt};
 use crate::printer::Printer;
 use crate::units::{Size, counted};
+use crate::worker_process::{self, Hosted, Together};
 use crate::{context, host, state};
 use calls::List;
 use watched::Watched;
@@ -75,7 +75,7 @@ pub(crate) async fn batch(
         let (components, tenant) = (&words, options.context.tenant.as_deref());
         let together = if are_named { Together::Beside } else { Together::All };
         let hosted = Hosted { components, tenant, calls: at_once, together };
-        registry.register_all(cordon::start(global, &config, &hosted).await?.tools().iter().cloned())?;
+        registry.register_all(worker_process::start(global, &config, &hosted).await?.tools().iter().cloned())?;
     } else {
         let engines = host::engines(printer, global, at_once, &config)?;
         let left_out = LeftOut::unless(are_named);

@@ -13,7 +13,6 @@ mod clean;
 mod components;
 mod config;
 mod context;
-mod cordon;
 mod core_dumps;
 mod env;
 mod exit;
@@ -50,6 +49,7 @@ mod tools;
 mod traces;
 mod units;
 mod unset;
+mod worker_process;
 
 use std::process::ExitCode;
 
@@ -124,7 +124,7 @@ fn dispatch(printer: &Printer, interrupt: &Interrupt, traces: &Traces, args: Arg
             printer.text(&args::complete::script(shell)?)?;
             Ok(ExitStatus::Ok)
         }
-        Command::CordonWorker(args) => cordon::work(printer, &global, &args, &waiting),
+        Command::WorkerProcess(args) => worker_process::work(printer, &global, &args, &waiting),
         // Answered by `main`, before there is a printer's worth of set-up.
         Command::CompileWorker { .. } | Command::LinesWorker { .. } => Ok(ExitStatus::Failed),
     }

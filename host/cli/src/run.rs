@@ -19,7 +19,6 @@ use toolcell_build::SourceLine;
 use crate::args::{Global, RunArgs};
 use crate::components::{self, LeftOut};
 use crate::config::{self, Again, Chosen, Config, Problem};
-use crate::cordon::{self, Hosted, Together};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::files::Arguments;
@@ -28,6 +27,7 @@ use crate::printer::Printer;
 use crate::remedy::{self, Asker};
 use crate::target::{self, Target};
 use crate::units::Size;
+use crate::worker_process::{self, Hosted, Together};
 use crate::{context, host, lines, state};
 use live::Live;
 
@@ -221,7 +221,7 @@ async fn tool(
     if chosen.isolation.has_process() {
         let components = std::slice::from_ref(&args.call.component);
         let hosted = Hosted { components, tenant, calls: 1, together: Together::Alone };
-        let worker = cordon::start(global, config, &hosted).await?;
+        let worker = worker_process::start(global, config, &hosted).await?;
         let tool = target::tool(worker.tools(), name, &chosen.shown())?.clone();
         // The process keeps the rights of its tools: they are made of the same grants here.
         let definitions: Vec<_> = worker.tools().iter().map(|tool| tool.definition().clone()).collect();

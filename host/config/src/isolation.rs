@@ -25,7 +25,7 @@ pub enum Isolation {
 impl Isolation {
     /// Whether calls are made in a process of their own.
     pub fn has_process(self) -> bool {
-        self == Self::Process && stands(Defence::Cordon)
+        self == Self::Process && stands(Defence::WorkerProcess)
     }
 
     /// As it is written.

@@ -34,7 +34,7 @@ impl Wanted {
 impl Configuration {
     /// Names of the secrets that these components may use or read on behalf of a tenant.
     pub fn secrets_of<'a>(&'a self, tenant: Option<&str>, components: &[ResolvedComponent<'a>]) -> BTreeSet<&'a str> {
-        if !stands(Defence::CordonSecrets) {
+        if !stands(Defence::WorkerSecrets) {
             return self.origins.keys().map(String::as_str).collect();
         }
         let overlay =

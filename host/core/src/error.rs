@@ -73,7 +73,7 @@ enum Kind {
     },
     Engine(String),
     NoCell(Duration),
-    Cordon,
+    Worker,
     Cache(String),
     SealKey {
         problem: String,
@@ -158,8 +158,8 @@ impl Error {
         Self::from(Kind::NoCell(after))
     }
 
-    pub(crate) fn cordon() -> Self {
-        Self::from(Kind::Cordon)
+    pub(crate) fn worker() -> Self {
+        Self::from(Kind::Worker)
     }
 
     pub(crate) fn cache(problem: impl Into<String>) -> Self {
@@ -251,7 +251,7 @@ impl Error {
     /// A [`WorkerProcess`](crate::WorkerProcess) started, but could not load the tools: see the error's source.
     #[must_use]
     pub fn is_worker(&self) -> bool {
-        matches!(self.kind, Kind::Cordon)
+        matches!(self.kind, Kind::Worker)
     }
 
     /// The kind of the error as one word, the same in JSON and in logs.
@@ -273,7 +273,7 @@ impl Error {
             Kind::Options { .. } => "bad_option",
             Kind::Directory { .. } => "bad_directory",
             Kind::Quota { .. } => "quota",
-            Kind::Cordon => "worker",
+            Kind::Worker => "worker",
             Kind::Engine(_) | Kind::NoCell(_) | Kind::Cache(_) | Kind::SealKey { .. } | Kind::Store { .. } => {
                 "environment"
             }
@@ -336,7 +336,7 @@ impl Error {
                 let seconds = after.as_millis().div_ceil(1000);
                 format!("try again in {seconds} s; components that were compiled before can still be loaded")
             }
-            Kind::Cordon => "see the cause".into(),
+            Kind::Worker => "see the cause".into(),
             Kind::NoCell(_) => "load the component again later, or give the engine more cells".into(),
             Kind::Engine(_) => "see the cause, if any; if address space is missing, allow more of it".into(),
             Kind::Cache(_) => "remove the cache directory or choose another one".into(),
@@ -383,7 +383,7 @@ impl fmt::Display for Error {
             Kind::Options { option, problem } => write!(f, "`{option}` {problem}"),
             Kind::Describe(problem) => write!(f, "the component could not describe its tools: {problem}"),
             Kind::Quota { problem, .. } => f.write_str(problem),
-            Kind::Cordon => f.write_str("the worker process could not load the tools"),
+            Kind::Worker => f.write_str("the worker process could not load the tools"),
             Kind::NoCell(_) => f.write_str("all cells are busy, so the component could not describe its tools"),
             Kind::Engine(problem) => write!(f, "the engine failed: {problem}"),
             Kind::Cache(problem) => write!(f, "the artifact cache cannot be used: {problem}"),

@@ -88,8 +88,8 @@ mod runner;
 mod seal;
 mod step;
 // -- edges
-mod cordon;
 mod provider;
+mod worker_process;
 
 pub use api_keys::{ApiKey, ApiKeys, BadDigest, KeyDigest, KnownKey};
 pub use assemble::{AssembleError, Assembler, Fragment, OpenCall};
@@ -101,7 +101,6 @@ pub use call::{
 };
 pub use clock::{Clock, ManualClock, Sleep, SystemClock};
 pub use component_kind::{Command, CommandInput, CommandOutput, ComponentBytes, ComponentKind};
-pub use cordon::{DEFAULT_GRACE, Worker, WorkerProcess, WorkerProcessBuilder};
 pub use definition::{Checks, Definition, Hints, MAX_NAME, Need};
 pub use directory::{TemporaryDirectory, forbidden_root, remove_tree};
 pub use egress::{Answer, DEFAULT_CONNECTIONS, Egress, Resolved, Resolver, Roots, Route, SystemResolver};
@@ -135,6 +134,7 @@ pub use outcome::{
     ResourceContent,
 };
 pub use policy::{Failure, OnToolError, Policy, Verdict};
+pub use worker_process::{DEFAULT_GRACE, Worker, WorkerProcess, WorkerProcessBuilder};
 /// Files that only this user can read and write.
 pub mod private_file {
     pub use crate::private::{read, replace};

@@ -1,4 +1,4 @@
-//! A cordon's child for tests: one that behaves, with tools that do not, and some that are none.
+//! Worker processes for tests: one that behaves, with tools that do not, and some that are none.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -39,9 +39,9 @@ fn main() -> anyhow::Result<()> {
         Some("dies") => std::process::abort(),
         // A parent, which tells its child's id and dies.
         Some("parent") => {
-            let cordon = WorkerProcess::builder(std::env::current_exe()?).arguments(["tools"]).start();
-            let cordon = toolcell_tests::wait_here(cordon)?;
-            say(cordon.pid().context("a child")?.to_string().as_bytes())?;
+            let worker_process = WorkerProcess::builder(std::env::current_exe()?).arguments(["tools"]).start();
+            let worker_process = toolcell_tests::wait_here(worker_process)?;
+            say(worker_process.pid().context("a child")?.to_string().as_bytes())?;
             std::process::abort();
         }
         other => bail!("{other:?} is nothing that it can be"),

@@ -46,7 +46,7 @@ const LAYERS: [(&str, &[&str]); 9] = [
     ("engine", &["engine"]),
     ("handlers", &["blocking", "breaker", "middleware", "native", "patience", "retry", "scripted", "tool", "wasm"]),
     ("pipe", &["executor", "registry", "runner", "seal", "step"]),
-    ("edges", &["cordon", "provider"]),
+    ("edges", &["provider", "worker_process"]),
 ];
 /// What holds on one machine or network only, in two pieces so that this file has none of it.
 const MACHINE_BOUND: [(&str, &str); 9] = [

@@ -379,21 +379,21 @@ defences! {
     /// The bytes of a state are bounded.
     SealedBytes = "sealed-bytes",
     /// A tenant who is to have a process of its own has one.
-    Cordon = "cordon",
-    /// A tool that ends its cordon's children again and again is not called any more.
-    CordonDeaths = "cordon-deaths",
-    /// A frame of a cordon's child is bounded.
-    CordonFrames = "cordon-frames",
-    /// A cordon's child that keeps a call that is over is killed.
-    CordonGrace = "cordon-grace",
-    /// A cordon's child answers for the calls that it has, and for no others.
-    CordonAnswers = "cordon-answers",
-    /// A cordon's child that speaks of other calls again and again is killed.
-    CordonStrays = "cordon-strays",
+    WorkerProcess = "worker-process",
+    /// A tool that ends worker processes again and again is not called any more.
+    WorkerDeaths = "worker-deaths",
+    /// A frame of a worker process is bounded.
+    WorkerFrames = "worker-frames",
+    /// A worker process that keeps a call that is over is killed.
+    WorkerGrace = "worker-grace",
+    /// A worker process answers for the calls that it has, and for no others.
+    WorkerAnswers = "worker-answers",
+    /// A worker process that speaks of other calls again and again is killed.
+    WorkerStrays = "worker-strays",
     /// A worker process inherits no descriptor but its standard streams.
     WorkerDescriptors = "worker-descriptors",
     /// A tenant's process knows no secret that is not the tenant's.
-    CordonSecrets = "cordon-secrets",
+    WorkerSecrets = "worker-secrets",
     // -- the command
     /// A terminal is sent nothing that it acts on.
     CleanText = "clean-text",

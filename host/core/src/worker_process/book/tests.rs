@@ -1,4 +1,4 @@
-//! A cordon's book, without a child.
+//! The book of a worker process, without a child.
 
 use serde_json::Value;
 

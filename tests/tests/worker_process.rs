@@ -21,7 +21,7 @@ fn builder(words: &[&str]) -> WorkerProcessBuilder {
     WorkerProcess::builder(WARD).arguments(words.iter().copied())
 }
 
-fn cordon() -> WorkerProcess {
+fn worker_process() -> WorkerProcess {
     wait(builder(&["tools"]).start()).expect("it starts")
 }
 
@@ -30,8 +30,8 @@ async fn made(tool: Tool, arguments: Value, executor: Executor, options: CallOpt
     executor.call(&tool, call, options).await
 }
 
-fn call(cordon: &WorkerProcess, tool: &str, arguments: Value) -> Completion {
-    let tool = cordon.tool(tool).expect("the tool").clone();
+fn call(worker_process: &WorkerProcess, tool: &str, arguments: Value) -> Completion {
+    let tool = worker_process.tool(tool).expect("the tool").clone();
     wait(made(tool, arguments, Executor::new(), CallOptions::default()))
 }
 
@@ -62,9 +62,9 @@ fn send(pid: u32, signal: Signal) {
 }
 
 /// A call that runs, and how it ends.
-fn running(cordon: &WorkerProcess, tool: &str) -> mpsc::Receiver<Completion> {
+fn running(worker_process: &WorkerProcess, tool: &str) -> mpsc::Receiver<Completion> {
     let ((begins, begun), (ends, ended)) = (mpsc::channel(), mpsc::channel());
-    let tool = cordon.tool(tool).expect("the tool").clone();
+    let tool = worker_process.tool(tool).expect("the tool").clone();
     let executor = Executor::new().with_events(move |event| {
         if let Event::Progress { .. } = event {
             let _ = begins.send(());
@@ -77,7 +77,8 @@ fn running(cordon: &WorkerProcess, tool: &str) -> mpsc::Receiver<Completion> {
 
 #[test]
 fn each_has_a_process_and_an_environment_of_its_own() {
-    let (one, other) = (cordon(), wait(builder(&["tools"]).variable("GIVEN", "to one").start()).expect("it starts"));
+    let (one, other) =
+        (worker_process(), wait(builder(&["tools"]).variable("GIVEN", "to one").start()).expect("it starts"));
     let (first, second) = (said(&call(&one, "pid", json!({}))), said(&call(&other, "pid", json!({}))));
     assert_eq!((&first, &second), (&json!(one.pid()), &json!(other.pid())));
     assert_ne!(first, second);
@@ -92,9 +93,9 @@ fn each_has_a_process_and_an_environment_of_its_own() {
     assert!(!format!("{:?}", builder(&[]).variable("TOKEN", "canary")).contains("canary"));
 }
 
-/// Result, receipt and events of a component's calls, with and without a cordon.
+/// Result, receipt and events of a component's calls, with and without a worker process.
 #[test]
-fn a_call_is_what_it_is_without_a_cordon() {
+fn a_call_is_what_it_is_without_a_worker_process() {
     let scratch = env!("CARGO_TARGET_TMPDIR");
     let here = load(&engine(Placement::Cells, scratch), toolcell_test_guests::bytes("mischief")).expect("it loads");
     let there = wait(builder(&["component", scratch]).start()).expect("it starts");
@@ -140,13 +141,13 @@ fn a_call_is_what_it_is_without_a_cordon() {
 /// Where a call comes from, the caller's wish to end, and rules of the child's own.
 #[test]
 fn what_goes_with_a_call_arrives() {
-    let cordon = cordon();
+    let worker_process = worker_process();
     let sent = context(&json!({
         "session_id": "s", "tenant": "acme", "attempt": 2, "metadata": null,
         "resume": {"answer": [1.50, "x"], "state": null},
     }));
     let options = CallOptions::default().with_context(sent.clone());
-    let told = wait(made(cordon.tool("context").expect("it").clone(), json!({}), Executor::new(), options));
+    let told = wait(made(worker_process.tool("context").expect("it").clone(), json!({}), Executor::new(), options));
     assert_eq!(said(&told), json!(format!("{:?}", Arc::new(sent))));
     let abort = AbortSignal::new();
     let options = CallOptions::default().with_abort(abort.clone()).with_stop_grace(Duration::MAX);
@@ -155,7 +156,7 @@ fn what_goes_with_a_call_arrives() {
             abort.raise();
         }
     });
-    let stopped = wait(made(cordon.tool("stops").expect("it").clone(), json!({}), executor, options));
+    let stopped = wait(made(worker_process.tool("stops").expect("it").clone(), json!({}), executor, options));
     assert_eq!(said(&stopped), json!("stopped"));
     // Without a grace, a call that does not end by itself is not waited for.
     let abort = AbortSignal::new();
@@ -165,17 +166,17 @@ fn what_goes_with_a_call_arrives() {
             abort.raise();
         }
     });
-    let ended = wait(made(cordon.tool("hangs").expect("it").clone(), json!({}), executor, options));
+    let ended = wait(made(worker_process.tool("hangs").expect("it").clone(), json!({}), executor, options));
     assert_eq!(ending(&ended.result), "handler_exit/cancelled");
-    assert_eq!(ending(&call(&cordon, "hidden", json!({})).result), "refusal/not_visible");
-    let hidden = cordon.tool("hidden").expect("it").clone();
+    assert_eq!(ending(&call(&worker_process, "hidden", json!({})).result), "refusal/not_visible");
+    let hidden = worker_process.tool("hidden").expect("it").clone();
     assert!(!wait(async move { hidden.is_visible(&context(&json!({}))).await }));
 }
 
 /// Source: docs/threat-model.md, row 83.
 #[test]
 fn a_child_that_dies_ends_its_own_calls_and_no_others() {
-    let (one, other) = (cordon(), cordon());
+    let (one, other) = (worker_process(), worker_process());
     for death in ["abort", "kill"] {
         let (before, others) = (one.pid(), running(&other, "hangs"));
         let hangs = running(&one, "hangs");
@@ -198,10 +199,10 @@ fn a_child_that_dies_ends_its_own_calls_and_no_others() {
 
 #[test]
 fn a_call_that_may_be_made_twice_is_made_once_more() {
-    let (cordon, dir) = (cordon(), TempDir::new().expect("a directory"));
+    let (worker_process, dir) = (worker_process(), TempDir::new().expect("a directory"));
     for (tool, expected) in [("dies_once", "handler_exit/died"), ("dies_once_and_may_be_called_twice", "ok")] {
         let mark = dir.path().join(tool);
-        assert_eq!(ending(&call(&cordon, tool, json!({ "mark": mark })).result), expected);
+        assert_eq!(ending(&call(&worker_process, tool, json!({ "mark": mark })).result), expected);
     }
 }
 
@@ -228,12 +229,12 @@ fn who_finds_no_child_within_its_time_is_told_so() {
     let dir = TempDir::new().expect("a directory");
     let program = dir.path().join("ward");
     std::os::unix::fs::symlink(WARD, &program).expect("a program");
-    let cordon = wait(WorkerProcess::builder(&program).arguments(["tools"]).start()).expect("it starts");
+    let worker_process = wait(WorkerProcess::builder(&program).arguments(["tools"]).start()).expect("it starts");
     std::fs::remove_file(&program).expect("it is there");
-    send(cordon.pid().expect("a child"), Signal::KILL);
+    send(worker_process.pid().expect("a child"), Signal::KILL);
     let limits = Limits::default().with_timeout(Duration::from_millis(100));
     let is_told = || {
-        let (tool, executor) = (cordon.tool("pid").expect("it").clone(), Executor::new().with_limits(limits));
+        let (tool, executor) = (worker_process.tool("pid").expect("it").clone(), Executor::new().with_limits(limits));
         let ended = ending(&wait(made(tool, json!({}), executor, CallOptions::default())).result);
         assert!(["ok", "handler_exit/died", "refusal/restarting"].contains(&ended.as_str()), "{ended}");
         ended == "refusal/restarting"
@@ -243,40 +244,40 @@ fn who_finds_no_child_within_its_time_is_told_so() {
 
 #[test]
 fn a_child_that_says_what_none_says_is_followed_by_the_next() {
-    let cordon = cordon();
-    let before = cordon.pid();
-    assert_eq!(ending(&call(&cordon, "rubbish", json!({})).result), "handler_exit/died");
-    assert_ne!(said(&call(&cordon, "pid", json!({}))), json!(before));
+    let worker_process = worker_process();
+    let before = worker_process.pid();
+    assert_eq!(ending(&call(&worker_process, "rubbish", json!({})).result), "handler_exit/died");
+    assert_ne!(said(&call(&worker_process, "pid", json!({}))), json!(before));
 }
 
 #[test]
 fn what_the_other_end_could_not_read_ends_its_own_call_only() {
-    let cordon = cordon();
-    let (pid, hangs) = (cordon.pid(), running(&cordon, "hangs"));
+    let worker_process = worker_process();
+    let (pid, hangs) = (worker_process.pid(), running(&worker_process, "hangs"));
     let deep = (0..200).fold(json!(0), |inner, _| json!([inner]));
     for bad in [json!({"$serde_json::private::x": 0}), deep] {
         for sent in [json!({"metadata": bad}), json!({"resume": {"answer": bad}})] {
             let options = CallOptions::default().with_context(context(&sent));
-            let tool = cordon.tool("pid").expect("it").clone();
+            let tool = worker_process.tool("pid").expect("it").clone();
             let told = wait(made(tool, json!({}), Executor::new(), options));
             assert_eq!(ending(&told.result), "refusal/invalid_arguments", "{sent}");
         }
     }
-    assert_eq!(ending(&call(&cordon, "reserved", json!({})).result), "invalid_return/unreadable");
-    assert_eq!(said(&call(&cordon, "pid", json!({}))), json!(pid));
+    assert_eq!(ending(&call(&worker_process, "reserved", json!({})).result), "invalid_return/unreadable");
+    assert_eq!(said(&call(&worker_process, "pid", json!({}))), json!(pid));
     assert!(hangs.try_recv().is_err(), "it goes on");
 }
 
 #[test]
 fn a_child_that_keeps_a_call_that_is_over_is_killed() {
-    let cordon = wait(builder(&["tools"]).grace(Duration::from_millis(50)).start()).expect("it starts");
-    let before = cordon.pid();
-    let tool = cordon.tool("never_lets_go").expect("it").clone();
+    let worker_process = wait(builder(&["tools"]).grace(Duration::from_millis(50)).start()).expect("it starts");
+    let before = worker_process.pid();
+    let tool = worker_process.tool("never_lets_go").expect("it").clone();
     let executor = Executor::new().with_limits(Limits::default().with_timeout(Duration::from_millis(50)));
     let ended = wait(made(tool, json!({}), executor, CallOptions::default()));
     assert_eq!(ending(&ended.result), "timeout/blocked");
-    assert!(eventually(|| cordon.pid().is_some_and(|pid| Some(pid) != before)));
-    assert_eq!(said(&call(&cordon, "pid", json!({}))), json!(cordon.pid()));
+    assert!(eventually(|| worker_process.pid().is_some_and(|pid| Some(pid) != before)));
+    assert_eq!(said(&call(&worker_process, "pid", json!({}))), json!(worker_process.pid()));
 }
 
 /// Makes a call, and drops it when this says that it runs.
@@ -291,8 +292,8 @@ fn drop_once_begun(tool: Tool, executor: Executor, begun: mpsc::Receiver<()>) {
 
 #[test]
 fn a_dropped_call_leaves_nothing() {
-    let cordon = cordon();
-    let tool = cordon.tool("hangs").expect("it").clone();
+    let worker_process = worker_process();
+    let tool = worker_process.tool("hangs").expect("it").clone();
     let (begins, begun) = mpsc::channel();
     let executor = Executor::new().with_events(move |event| {
         if let Event::Progress { .. } = event {
@@ -300,13 +301,13 @@ fn a_dropped_call_leaves_nothing() {
         }
     });
     drop_once_begun(tool, executor, begun);
-    assert!(eventually(|| said(&call(&cordon, "hanging", json!({}))) == json!(0)));
+    assert!(eventually(|| said(&call(&worker_process, "hanging", json!({}))) == json!(0)));
 }
 
-/// A sink that owns the cordon, and is let go of with the last call that it heard of.
+/// A sink that owns the worker process, and is let go of with the last call that it heard of.
 #[test]
 fn a_dropped_call_drops_its_observer_where_no_call_waits_for_it() {
-    let one = cordon();
+    let one = worker_process();
     let (pid, tool) = (one.pid().expect("a child"), one.tool("hangs").expect("it").clone());
     let (begins, begun) = mpsc::channel();
     let executor = Executor::new().with_events(move |event| {
@@ -316,21 +317,21 @@ fn a_dropped_call_drops_its_observer_where_no_call_waits_for_it() {
         }
     });
     drop_once_begun(tool, executor, begun);
-    assert!(eventually(|| !lives(pid)), "nothing keeps the cordon any more");
+    assert!(eventually(|| !lives(pid)), "nothing keeps the worker process any more");
 }
 
 #[test]
 fn what_is_always_offered_is_listed_without_a_child() {
-    let cordon = cordon();
-    send(cordon.pid().expect("a child"), Signal::STOP);
-    let tool = cordon.tool("pid").expect("it").clone();
+    let worker_process = worker_process();
+    send(worker_process.pid().expect("a child"), Signal::STOP);
+    let tool = worker_process.tool("pid").expect("it").clone();
     assert!(wait(async move { tool.is_visible(&context(&json!({}))).await }));
 }
 
 #[test]
 fn an_observer_that_blocks_holds_up_its_own_call_only() {
-    let cordon = cordon();
-    let tool = cordon.tool("hangs").expect("it").clone();
+    let worker_process = worker_process();
+    let tool = worker_process.tool("hangs").expect("it").clone();
     let ((blocks, blocked), (frees, freed)) = (mpsc::channel(), mpsc::channel::<()>());
     let freed = Mutex::new(freed);
     let executor = Executor::new().with_events(move |event| {
@@ -341,16 +342,16 @@ fn an_observer_that_blocks_holds_up_its_own_call_only() {
     });
     std::thread::spawn(move || wait(made(tool, json!({}), executor, CallOptions::default())));
     assert_eq!(blocked.recv_timeout(PATIENCE), Ok(None));
-    assert_eq!(said(&call(&cordon, "pid", json!({}))), json!(cordon.pid()));
+    assert_eq!(said(&call(&worker_process, "pid", json!({}))), json!(worker_process.pid()));
     frees.send(()).expect("it waits");
     assert_eq!(blocked.recv_timeout(PATIENCE), Ok(Some(true)), "the other was answered meanwhile");
 }
 
 #[test]
-fn a_child_ends_with_its_cordon_and_with_its_parent() {
-    let cordon = cordon();
-    let (pid, tool) = (cordon.pid().expect("a child"), cordon.tool("pid").expect("it").clone());
-    drop(cordon);
+fn a_child_ends_with_its_handle_and_with_its_parent() {
+    let worker_process = worker_process();
+    let (pid, tool) = (worker_process.pid().expect("a child"), worker_process.tool("pid").expect("it").clone());
+    drop(worker_process);
     let told = wait(made(tool, json!({}), Executor::new(), CallOptions::default()));
     assert_eq!(said(&told), json!(pid), "a tool keeps it");
     assert!(eventually(|| !lives(pid)), "nothing keeps it any more");

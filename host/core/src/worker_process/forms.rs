@@ -1,4 +1,4 @@
-//! The crate's words on their way between the two ends of a cordon.
+//! The crate's words on their way between this process and a worker process.
 //!
 //! Both ends are the same program, so a form is no promise to anybody else. What the types' own JSON leaves out, because it
 //! is for reading, is in these.

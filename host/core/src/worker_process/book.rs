@@ -1,4 +1,4 @@
-//! What a cordon's child was asked, and what is still to be handed to it.
+//! What a worker process was asked, and what is still to be handed to it.
 //!
 //! Pure: the time comes from outside, and the holder of the lock waits for nothing.
 //! Invariants: a question is handed over once, and once more only after its child died and where its tool may be called
@@ -66,7 +66,7 @@ pub(super) enum Again {
     Once,
 }
 
-/// What the cordon is doing.
+/// What the worker process is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// A child begins; what is asked waits for it.
@@ -224,11 +224,11 @@ impl Book {
 
     /// Whether the child has it: what it says of another is not believed.
     pub(super) fn is_sent(&self, number: u64) -> bool {
-        self.open.get(&number).is_some_and(|open| open.sent || !stands(Defence::CordonAnswers))
+        self.open.get(&number).is_some_and(|open| open.sent || !stands(Defence::WorkerAnswers))
     }
 
     fn is_quarantined(&self, tool: &str) -> bool {
-        self.blame.get(tool).is_some_and(|deaths| *deaths >= DEATHS) && stands(Defence::CordonDeaths)
+        self.blame.get(tool).is_some_and(|deaths| *deaths >= DEATHS) && stands(Defence::WorkerDeaths)
     }
 
     /// What the child is to be told next. From here on a question is the child's.

@@ -155,7 +155,7 @@ fn child_of(parent: u32) -> Option<(u32, Vec<String>)> {
     let is_child = |pid: &u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let of = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse::<u32>().ok());
-        of == Some(parent) && words(*pid, "cmdline").iter().any(|word| word == "cordon-worker")
+        of == Some(parent) && words(*pid, "cmdline").iter().any(|word| word == "worker-process")
     };
     pids.find(is_child).map(|pid| (pid, words(pid, "environ")))
 }

@@ -1,4 +1,4 @@
-//! Keeps a cordon's child alive: starts it, speaks with it, and starts the next one when it dies.
+//! Keeps a worker process alive: starts it, speaks with it, and starts the next one when it dies.
 //!
 //! One thread reads what the child says and starts the next; for each child another one writes. The first lives as long as
 //! any child does, because a child of Linux dies with the thread that started it.
@@ -81,7 +81,7 @@ struct Words(String);
 impl From<End> for Error {
     fn from(end: End) -> Self {
         match end {
-            End::Refused(words) => Self::cordon().with_source(Words(words)),
+            End::Refused(words) => Self::worker().with_source(Words(words)),
             End::NotStarted(error) => Self::engine("the worker process cannot be started").with_source(error),
             End::BadFrame(_) | End::OutOfTurn | End::Strays | End::OtherTools | End::Ended(_) => {
                 Self::engine(format!("the worker process ended before it had loaded its tools: {end}"))
@@ -114,7 +114,7 @@ impl Keeper {
         self.child().as_ref().map(|running| running.child.id())
     }
 
-    /// Has one child after the other, until the cordon is closed. The first one's offer, or why there is none, goes to
+    /// Has one child after the other, until the `WorkerProcess` is closed. The first one's offer, or why there is none, goes to
     /// the caller that waits for it.
     pub(super) fn keep(self: &Arc<Self>, first: oneshot::Sender<Result<Vec<Offered>, Error>>) {
         let (mut first, mut known) = (Some(first), None::<Vec<Offered>>);
@@ -181,7 +181,7 @@ impl Keeper {
                     Ok(Some(_)) if input.is_some() => break Some(End::OutOfTurn),
                     Ok(Some(news)) => {
                         strays += u64::from(!self.heard(news));
-                        if strays > MAX_STRAYS && stands(Defence::CordonStrays) {
+                        if strays > MAX_STRAYS && stands(Defence::WorkerStrays) {
                             break Some(End::Strays);
                         }
                     }
@@ -195,7 +195,7 @@ impl Keeper {
         end.unwrap_or_else(|| End::Ended(status.map_or_else(String::new, told)))
     }
 
-    /// Goes on, unless the cordon is closed.
+    /// Goes on, unless the `WorkerProcess` is closed.
     fn enter(&self, phase: Phase) {
         let mut book = self.book();
         if book.phase != Phase::Closed {
@@ -208,7 +208,7 @@ impl Keeper {
     fn start(self: &Arc<Self>, number: u64) -> io::Result<(BufReader<ChildStdout>, ChildStdin)> {
         let mut kept = self.child();
         if self.book().phase == Phase::Closed {
-            return Err(io::Error::other("the cordon is closed"));
+            return Err(io::Error::other("the worker process is closed"));
         }
         let Launch { program, arguments, environment } = &self.launch;
         let mut child = spawn::worker(program)
@@ -239,7 +239,7 @@ impl Keeper {
         }
     }
 
-    /// Does something after a while, if the cordon is still there.
+    /// Does something after a while, if the `WorkerProcess` is still there.
     fn later(self: &Arc<Self>, after: Duration, work: impl FnOnce(&Self) + Send + 'static) {
         let (keeper, at) = (Arc::downgrade(self), Instant::now().checked_add(after));
         self.timers.spawn(async move {
@@ -266,7 +266,7 @@ impl Keeper {
                 },
                 _ => None,
             };
-            if let Some(number) = serving.filter(|_| stands(Defence::CordonGrace)) {
+            if let Some(number) = serving.filter(|_| stands(Defence::WorkerGrace)) {
                 tracing::warn!("the worker process did not end a call in time, and is killed");
                 keeper.kill(number);
             }

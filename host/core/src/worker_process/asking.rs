@@ -1,4 +1,4 @@
-//! A tool's handler whose calls are answered in a cordon's child.
+//! A tool's handler whose calls are answered in a worker process.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,7 +18,7 @@ use crate::tool_error::{Exit, Timeout, ToolError};
 use crate::usage::Usage;
 
 /// One tool of a child.
-pub(super) struct Cordoned {
+pub(super) struct InWorker {
     tie: Arc<Tie>,
     code: Option<String>,
     again: Again,
@@ -32,7 +32,7 @@ struct Asking<'a> {
     told: UnboundedReceiver<Told>,
 }
 
-impl Cordoned {
+impl InWorker {
     pub(super) fn new(tie: Arc<Tie>, offered: &Offered) -> Self {
         let hints = offered.definition.hints;
         let again = if hints.idempotent || hints.read_only { Again::Once } else { Again::Never };
@@ -139,7 +139,7 @@ impl Drop for Asking<'_> {
     }
 }
 
-impl Handler for Cordoned {
+impl Handler for InWorker {
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
         Box::pin(async move {
             let reply = self.ask(What::Call, &invocation).await;

@@ -1,4 +1,4 @@
-//! What the two ends of a cordon say to each other: frames, each its length and that much JSON.
+//! What this process and a worker process say to each other: frames, each its length and that much JSON.
 //!
 //! Invariants: no more of a frame is held than has come; one that is too long ends the conversation before it is read.
 
@@ -192,7 +192,7 @@ pub(super) fn read<T: DeserializeOwned>(input: &mut impl Read) -> Result<Option<
         Err(_) if length.is_empty() => return Ok(None),
         Err(_) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
     };
-    if length > MAX_FRAME && stands(Defence::CordonFrames) {
+    if length > MAX_FRAME && stands(Defence::WorkerFrames) {
         return Err(BadFrame::TooLong(length));
     }
     // As much room as has come, whatever was announced.

@@ -2,7 +2,7 @@
 //!
 //! In: how to start the worker, which is a program that calls [`Worker::begin`]. Out: a [`WorkerProcess`] and its [`Tool`]s,
 //! whose calls run in the worker. Invariants: no guest runs in this process; when a worker dies, only its own calls
-//! end; its messages are bounded, and count for its own calls only; it ends with the cordon and with this process. Not
+//! end; its messages are bounded, and count for its own calls only; it ends with its [`WorkerProcess`] and with this process. Not
 //! here: rights of the operating system. A worker runs as the same user with all rights of that user, and so does a
 //! guest that can run machine code of its own there. Source: docs/threat-model.md, rows 52 and 83.
 
@@ -25,7 +25,7 @@ use tokio::sync::oneshot;
 use crate::clock;
 use crate::error::Error;
 use crate::tool::Tool;
-use asking::Cordoned;
+use asking::InWorker;
 use keeper::{Keeper, Tie};
 
 pub use ward::Worker;
@@ -88,14 +88,14 @@ impl WorkerProcessBuilder {
         let tie = Arc::new(Tie(Arc::clone(&keeper)));
         let (first, offered) = oneshot::channel();
         std::thread::Builder::new()
-            .name("toolcell-cordon".into())
+            .name("toolcell-worker".into())
             .spawn(move || keeper.keep(first))
             .map_err(|error| Error::engine("no thread can be started for the worker process").with_source(error))?;
         let offered = offered
             .await
             .unwrap_or_else(|_| Err(Error::engine("the thread that supervises the worker process died")))?;
         let tools = offered.into_iter().map(|offered| {
-            let handler = Cordoned::new(Arc::clone(&tie), &offered);
+            let handler = InWorker::new(Arc::clone(&tie), &offered);
             Ok(Tool::with_handler(offered.definition, handler)?.with_limits(offered.limits))
         });
         Ok(WorkerProcess { tools: tools.collect::<Result<_, Error>>()?, tie })

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use tokio::runtime::Runtime;
 use toolcell::{Tool, Worker, WorkerProcess};
 
-use crate::args::{CORDON_WORKER, Global, WorkerArgs};
+use crate::args::{Global, WORKER_PROCESS, WorkerArgs};
 use crate::components::{self, LeftOut};
 use crate::config::{self, Config, Isolation, Wanted};
 use crate::exit::ExitStatus;
@@ -51,13 +51,14 @@ pub(crate) async fn start(global: &Global, config: &Config, hosted: &Hosted<'_>)
     let call = config.hint.call();
     let is_short = call.iter().map(String::len).sum::<usize>() <= MAX_CALL;
     let call = call.iter().filter(|_| is_short).map(|word| format!("--call={word}").into()).collect();
-    let words = [vec![CORDON_WORKER.into()], global.words(), typed, call, hosted.words(&secrets)].concat();
+    let words = [vec![WORKER_PROCESS.into()], global.words(), typed, call, hosted.words(&secrets)].concat();
     // Temporary files go where this process has its own, and with them: a child that is killed does not tidy up.
-    let mut cordon = WorkerProcess::builder(program).arguments(words).variable("TMPDIR", tempfile::env::temp_dir());
+    let mut worker_process =
+        WorkerProcess::builder(program).arguments(words).variable("TMPDIR", tempfile::env::temp_dir());
     for (name, value) in env::own().chain(config.variables_of(&secrets)) {
-        cordon = cordon.variable(name, value);
+        worker_process = worker_process.variable(name, value);
     }
-    let started = cordon.start().await;
+    let started = worker_process.start().await;
     started.map_err(|error| match std::error::Error::source(&error).filter(|_| error.is_worker()) {
         Some(words) => Failure::of_words(&words.to_string()),
         None => error.into(),
