@@ -50,8 +50,8 @@ struct Learned {
     denied: Vec<Request<'static>>,
     /// What of it is granted to its component.
     narrowed: BTreeSet<String>,
-    /// Files and variables that it would not get, each with the directory or the variable that would be granted. A call hears of
-    /// no such denial: WASI says that there is no such file.
+    /// Files and variables that it would not get, each with the directory or the variable that would be granted. In a dry run
+    /// they are there, so that no denial is told.
     tried: Vec<(String, Denial)>,
 }
 

@@ -10,7 +10,8 @@ function inner(kind) {
   if (kind === "error") throw new RangeError("too many");
   if (kind === "text") throw "only text";
   if (kind === "object") throw { code: 7 };
-  return null.member;
+  const city = null;
+  return city.name;
 }
 
 tool({
@@ -37,23 +38,23 @@ fn an_exception_is_told_by_its_message_and_the_line_of_its_author() {
     fs::write(place.path().join("throws.js"), TOOL).expect("a file");
     assert_eq!(place.typed(&["build", "throws.js"]).status, 0);
     for (kind, lines) in [
-        ("error", &["RangeError: too many", "    at inner (throws.js:4:35)", "    at handler (throws.js:17:45)"][..]),
+        ("error", &["RangeError: too many", "    at inner (throws.js:4:35)", "    at handler (throws.js:18:45)"][..]),
         ("text", &["a value that is not an Error was thrown: only text"]),
         ("object", &["a value that is not an Error was thrown: {\"code\":7}"]),
         (
             "other",
             &[
-                "TypeError: cannot read property 'member' of null",
-                "    at inner (throws.js:7:14)",
-                "    at handler (throws.js:17:45)",
+                "TypeError: cannot read property 'name' of null",
+                "    at inner (throws.js:8:10)",
+                "    at handler (throws.js:18:45)",
             ],
         ),
-        ("awaited", &["TypeError: in vain", "    at handler (throws.js:15:54)"]),
+        ("awaited", &["TypeError: in vain", "    at handler (throws.js:16:54)"]),
         (
             "unhandled",
             &[
                 "a promise was rejected, and nothing handles it: TypeError: not awaited",
-                "    at handler (throws.js:16:50)",
+                "    at handler (throws.js:17:50)",
             ],
         ),
     ] {
