@@ -239,6 +239,14 @@ kv = ["write notes/*"]
 kv = []
 "#;
 
+/// A secret that a tool may use, in a component whose import of HTTP is not granted.
+const UNGRANTED: &str = r#"
+[components.fetch]
+path = "fetch.wasm"
+[components.fetch.grants]
+secrets = { fetch_token = { for = "https://a.example" } }
+"#;
+
 const FIRST: &str = r#"
 [components.one]
 path = "one.wasm"
@@ -289,6 +297,8 @@ fn printed() -> Vec<(&'static str, Value)> {
     for words in ["fetch url=http://127.0.0.1:9/menu", "notes --tenant acme action=list"] {
         add("toolcell-learn", configured.typed(&format!("learn {words} --json")));
     }
+
+    add("toolcell-explain", Folder::new(UNGRANTED).typed("explain fetch 'secret fetch_token' --json"));
 
     let narrowed = Folder::new(NARROWED);
     add("toolcell-check", narrowed.typed("check --config toolcell.toml --json"));
