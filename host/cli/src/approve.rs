@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolcell::Standing::Inert;
 use toolcell::defence::{Defence, stands};
-use toolcell::{Component, Definition, Examination, Rights, names};
+use toolcell::{Component, Contents, Definition, Examination, Rights, names};
 
 use crate::args::{ApproveArgs, Global};
 use crate::components;
@@ -42,6 +42,7 @@ struct Seen<'a> {
     signer: Option<Signer>,
     now: Approved,
     examination: Examination,
+    contents: Contents,
     /// The effective grants of each tool, by name.
     may: Vec<(String, Effective)>,
     /// What its tools declare and are not granted, by the tool's name.
@@ -191,6 +192,7 @@ async fn look<'a>(
     (name, chosen): (&'a str, Chosen<'a>),
 ) -> Result<Seen<'a>, Failure> {
     let (bytes, signer) = components::bytes(&chosen)?;
+    let contents = Contents::of(&bytes)?;
     let component = components::freely(printer, engines, bytes, &chosen).await?;
     chosen.check_tools(component.definitions().map(|tool| tool.name.as_str()).collect::<Vec<_>>().into_iter())?;
     let grants = Arc::new(chosen.grants());
@@ -207,7 +209,7 @@ async fn look<'a>(
     let now = Approved::of(&component, signer.as_ref().map(|signer| signer.publisher.clone()));
     let rights = tools.into_iter().map(|(_, rights)| rights).collect();
     let examination = component.examination().clone();
-    Ok(Seen { name, signer, now, examination, may, gaps, rights, chosen })
+    Ok(Seen { name, signer, now, examination, contents, may, gaps, rights, chosen })
 }
 
 impl Seen<'_> {

@@ -21,6 +21,8 @@ use crate::printer::Printer;
 use crate::units::Time;
 use crate::{clean, components, host, schema, table, target};
 
+pub(crate) use contents::brought_by;
+
 /// Characters of a column of parameters: a longer type pushes its line to the right.
 const WIDEST: usize = 48;
 
@@ -227,7 +229,7 @@ fn to_text(seen: &Seen<'_>, loaded: Option<&Component>) -> Result<String, Failur
     // The error that follows says why.
     let without = contents::without_grants_shown(examination, barred);
     facts.push(row("without grants", if loaded.is_some() { without } else { contents::REFUSED.to_owned() }));
-    let imports = imports(examination, missing, grants, Some(contents));
+    let imports = imports(examination, missing, grants, contents);
     let mut text = vec![table::columns(0, WIDEST, &facts), String::new(), imports];
     for definition in loaded.iter().flat_map(|component| seen.shown(component)) {
         text.extend([String::new(), tool(definition)]);
@@ -262,7 +264,7 @@ fn tier(code: Code) -> &'static str {
 
 /// The imports of a component and what each means, in lines. `missing` names those that are not granted; `contents` tells which
 /// modules have an import that is not the author's own.
-pub(crate) fn imports(seen: &Examination, missing: &[String], grants: &Grants, contents: Option<&Contents>) -> String {
+pub(crate) fn imports(seen: &Examination, missing: &[String], grants: &Grants, contents: &Contents) -> String {
     let is_inert = |standing: &Standing| *standing == Standing::Inert;
     let row = |(name, standing): &(String, Standing)| {
         let (word, meaning) = match standing {
@@ -275,8 +277,7 @@ pub(crate) fn imports(seen: &Examination, missing: &[String], grants: &Grants, c
             Standing::Unknown => ("unknown", "not known to this host"),
             Standing::Inert | _ => ("other", ""),
         };
-        let by = contents.and_then(|contents| contents::brought_by(contents, name));
-        let by = by.map(|by| format!(", brought by {by}")).unwrap_or_default();
+        let by = brought_by(contents, name).map(|by| format!(", brought by {by}")).unwrap_or_default();
         vec![name.clone(), word.to_owned(), format!("{meaning}{by}")]
     };
     let rows: Vec<_> = seen.imports.iter().filter(|(_, standing)| !is_inert(standing)).map(row).collect();

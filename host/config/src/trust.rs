@@ -174,7 +174,7 @@ impl Found {
 }
 
 /// Whether two texts of a configuration have the same content: the same keys with the same values, lists in the same order.
-fn says_the_same(one: &str, other: &str) -> bool {
+pub(crate) fn says_the_same(one: &str, other: &str) -> bool {
     one == other || matches!((content(one), content(other)), (Some(one), Some(other)) if one == other)
 }
 

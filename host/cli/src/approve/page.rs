@@ -128,8 +128,9 @@ impl Seen<'_> {
                     self.name
                 ));
             }
-            // Imports of WASI are brought by language runtimes.
-            (is_declared && !barring.contains(&import) && import.starts_with("toolcell:")).then(|| {
+            // A language runtime has imports for whatever a tool may use: they are not the author's.
+            let is_authors = import.starts_with("toolcell:") && inspect::brought_by(&self.contents, &import).is_none();
+            (is_declared && !barring.contains(&import) && is_authors).then(|| {
                 format!(
                     "{}: no tool declares what `{import}` is for: each use is denied, and only the author can declare it",
                     self.name
@@ -145,7 +146,7 @@ impl Seen<'_> {
         page.lines.push(format!("  digest {}", self.examination.digest));
         let grants = self.chosen.grants();
         let missing = inspect::missing(&self.examination, self.now.tools.values(), &grants);
-        page.indented(&inspect::imports(&self.examination, &missing, &grants, None));
+        page.indented(&inspect::imports(&self.examination, &missing, &grants, &self.contents));
         for definition in self.now.tools.values() {
             page.append(Page::of_new(definition, &inspect::tool(definition)));
         }

@@ -83,7 +83,7 @@ pub(super) fn without_grants_shown(examination: &Examination, barred: &[String])
 
 /// What has an import that is not the author's own: the language runtime, or the modules that have it, where the first one,
 /// the author's, has it not.
-pub(super) fn brought_by(contents: &Contents, import: &str) -> Option<String> {
+pub(crate) fn brought_by(contents: &Contents, import: &str) -> Option<String> {
     if let Some(runtime) = runtime(contents) {
         return Some(format!("the runtime {runtime}"));
     }

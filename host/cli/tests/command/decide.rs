@@ -42,13 +42,19 @@ fn place(config: &str) -> Place {
 }
 
 /// An import that no declared need is for, and who can give it a use: the operator where the tools declare nothing, else the
-/// author.
+/// author. A language runtime brings its imports, whatever its author writes: the page names the runtime, and does not warn.
 #[test]
 fn an_import_without_use_is_warned_of_with_who_can_give_it_one() {
-    let place = Place::new("[components.silent]\npath = \"asks.wasm\"\n[components.other]\npath = \"other.wasm\"\n");
+    let sections = ["silent", "other", "python"].map(|name| format!("[components.{name}]\npath = \"{name}.wasm\"\n"));
+    let place = Place::new(&sections.concat());
     let needs = &[["http", "GET https://api.example.com", "to ask"]];
     let other = asking(&Hostile { name: "other", needs, ..Hostile::answering(Answer::Echo) });
-    fs::write(place.path().join("other.wasm"), other).expect("a place");
+    // A `producers` section: of one field, `language`, with one value.
+    let producers = b"\x00\x21\x09producers\x01\x08language\x01\x06Python\x043.14";
+    let python = asking(&Hostile { name: "python", needs, ..Hostile::answering(Answer::Echo) });
+    for (name, content) in [("silent", asker(&[])), ("other", other), ("python", [&*python, producers].concat())] {
+        fs::write(place.path().join(format!("{name}.wasm")), content).expect("a place");
+    }
     let shown = place.typed(&["approve", "--json"]);
     let told = format!("{shown}");
     for warning in [
@@ -57,6 +63,12 @@ fn an_import_without_use_is_warned_of_with_who_can_give_it_one() {
     ] {
         assert!(told.contains(warning), "{warning}: {told}");
     }
+    assert!(!told.contains("python: no tool"), "{told}");
+    let page = place.typed(&["approve"]).stdout;
+    let line = "no tool declares it: each use is denied, brought by the runtime CPython\n";
+    assert_eq!(page.matches(line).count(), 1, "{page}");
+    let inspected = place.typed(&["inspect", "python"]).stdout;
+    assert_eq!(inspected.matches(line).count(), 1, "the same as `inspect`: {inspected}");
 }
 
 /// What is declared and not granted, and every rule that allows nothing, each with its line.

@@ -55,6 +55,10 @@ fn components_of_the_folder_are_named_and_can_be_approved() {
             "next": ["toolcell check", "toolcell approve", "toolcell serve"],
         })
     );
+    let page = place.typed(&["approve"]).stdout;
+    let lines: Vec<_> = page.lines().skip(1).take_while(|line| line.starts_with("    ")).collect();
+    assert_eq!(lines.first(), Some(&"    | [components.hello]"), "{page}");
+    assert!(lines.len() == 7 && !page.contains('#'), "what the examples say is not there yet: {page}");
     place.approve();
     assert_eq!(place.typed(&["run", "my-tool-2", "name=Ada"]).stdout, "Hello, Ada!\n");
 }

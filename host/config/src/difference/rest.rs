@@ -3,7 +3,7 @@
 //! In: a definition, and the text that a person was shown. Out: every part whose words or place are not in that text.
 //! Invariants: approval covers the whole definition, so each text of its author is in one of the two.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use toolcell::Definition;
 
 use super::{Page, beginning, changes, cut_note};
@@ -54,6 +54,9 @@ const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "obje
 /// What an author can claim of a tool's effects: `inspect` names what is claimed.
 const HINTS: [&str; 5] = ["hints", "read_only", "idempotent", "destructive", "open_world"];
 
+/// How the text says of a tool that its list of needs is empty.
+const NEEDLESS: &str = "needs nothing: its list of needs is empty";
+
 impl Page {
     /// A new tool as this text shows it, and what the text leaves out. Of a line that is very long the beginning is shown.
     pub fn of_new(definition: &Definition, shown: &str) -> Self {
@@ -99,8 +102,10 @@ impl Page {
         let mut page = Self::default();
         for change in changes(None, Some(definition)) {
             let value = change.new.as_ref().unwrap_or(&Value::Null);
+            // That is a sentence of the text.
+            let is_needless = change.place == "/extensions/needs" && value == &json!([]) && has(NEEDLESS);
             let is_listed = is_plain(&change.place, value) || is_shown(value);
-            if is_listed && is_known_place(&change.place) || change.place == "/max_execution_ms" {
+            if is_needless || is_listed && is_known_place(&change.place) || change.place == "/max_execution_ms" {
                 continue;
             }
             let place = clean::shown(&in_words(&change.place));

@@ -239,3 +239,38 @@ fn a_changed_configuration_is_shown_by_section_and_line() {
     assert_eq!(lines[0], format!("    [tenants.zzz], line {at}"), "{lines:?}");
     assert_eq!(Page::of_texts(None, "a = \"b\"\n\u{202e}").lines, ["    | a = \"b\"", r"    | \u{202e}"]);
 }
+
+/// They are no part of what is approved. A line that only looks like a comment is shown with all others.
+#[test]
+fn a_line_that_means_nothing_is_left_out() {
+    let note = |lines: usize| format!("    ({lines} lines that are comments or empty are left out)");
+    let text = "# c\n\n[components.a] # why\n  # c\nkv = [\n  # c\n  \"x\"\n]\n";
+    let shown = ["[components.a] # why", "kv = [", "  \"x\"", "]"].map(|line| format!("    | {line}"));
+    assert_eq!(Page::of_texts(None, text).lines, [shown.as_slice(), &[note(4)]].concat());
+    assert_eq!(Page::of_texts(None, "# c\n#[host]\n").lines, [note(2)]);
+    assert_eq!(
+        Page::of_texts(None, "# c\nx = 1\n").lines,
+        ["    | x = 1", "    (1 line that is a comment or empty is left out)"]
+    );
+    let Page { lines, .. } = Page::of_texts(Some(text), &text.replace("  # c\n", "").replace("\"x\"", "\"y\""));
+    assert_eq!(lines, ["    [components.a], line 5", "      -   \"x\"", "      +   \"y\""]);
+    for text in ["a = \"\"\"\n# no comment\n\"\"\"\n# c\n", "a = \'\'\'x\n\n\'\'\'", "not = = toml\n# c"] {
+        let whole: Vec<_> = text.lines().map(|line| format!("    | {line}")).collect();
+        assert_eq!(Page::of_texts(None, text).lines, whole);
+        let longer = text.replacen('\n', "\n# come\n", 1);
+        let Page { lines, .. } = Page::of_texts(Some(text), &longer);
+        assert_eq!(lines, ["    line 2", "      + # come"], "{longer}");
+    }
+}
+
+#[test]
+fn an_empty_list_of_needs_is_told_once() {
+    let mut given = definition();
+    given["needs"] = json!([]);
+    given["extensions"] = json!({ "needs": [] });
+    let definition: Definition = serde_json::from_value(given).unwrap();
+    let lines = |shown: &str| Page::of_rest(&definition, shown).lines;
+    let told = |lines: Vec<String>| lines.iter().any(|line| line.trim() == "needs: []");
+    assert!(told(lines("tool t")));
+    assert!(!told(lines("tool t\n  needs nothing: its list of needs is empty, so it can use no grant")));
+}

@@ -1,20 +1,26 @@
 //! A configuration compared with its text before.
 //!
-//! In: two texts. Out: the lines that differ, below their section and line.
-//! Invariants: every line that differs is shown, or the page says that it is cut; a control character is shown as its number.
+//! In: two texts. Out: the lines that mean something and differ, below their section and line.
+//! Invariants: the lines that are compared say what the whole text says; every one of them that differs is shown, or the page
+//! says that it is cut; a control character is shown as its number.
 
 use similar::{DiffTag, TextDiff};
 
 use super::{PATIENCE, Page, beginning, cut_note};
 use crate::clean;
+use crate::trust::says_the_same;
+
+/// A line and its number.
+type Line<'a> = (usize, &'a str);
 
 impl Page {
     /// The lines of a configuration that differ from those before, each group of them below its section and line; without a
-    /// text before, all lines.
+    /// text before, all lines. Lines that are only a comment or empty are left out: they are no part of what is approved.
     pub fn of_texts(old: Option<&str>, new: &str) -> Self {
+        let now = meaningful(new);
         let lines = match old {
-            Some(old) => changed_lines(old, new),
-            None => new.lines().map(|line| format!("    | {}", clean::shown(line))).collect(),
+            Some(old) => changed_lines(&meaningful(old), &now),
+            None => whole(&now, new.lines().count()),
         };
         let (mut lines, cut) = beginning(lines);
         lines.extend((cut > 0).then(|| cut_note(cut)));
@@ -22,25 +28,45 @@ impl Page {
     }
 }
 
+/// The lines without those that are only a comment or empty. All lines if the rest would not say the same: such a line can be
+/// a part of a string.
+fn meaningful(text: &str) -> Vec<Line<'_>> {
+    let all: Vec<Line<'_>> = (1..).zip(text.lines()).collect();
+    let is_silent = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
+    let rest: Vec<_> = all.iter().copied().filter(|(_, line)| !is_silent(line)).collect();
+    let joined: String = rest.iter().map(|(_, line)| format!("{line}\n")).collect();
+    if says_the_same(text, &joined) { rest } else { all }
+}
+
+/// The lines of a text that was not there before, of how many.
+fn whole(lines: &[Line<'_>], of: usize) -> Vec<String> {
+    let left_out = match of - lines.len() {
+        0 => None,
+        1 => Some("    (1 line that is a comment or empty is left out)".to_owned()),
+        lines => Some(format!("    ({lines} lines that are comments or empty are left out)")),
+    };
+    lines.iter().map(|(_, line)| format!("    | {}", clean::shown(line))).chain(left_out).collect()
+}
+
 /// The lines of a file that went and came, each group below its section and line.
-fn changed_lines(old: &str, new: &str) -> Vec<String> {
-    let (old, new): (Vec<_>, Vec<_>) = (old.lines().collect(), new.lines().collect());
-    let difference = TextDiff::configure().timeout(PATIENCE).diff_slices(&old, &new);
+fn changed_lines(old: &[Line<'_>], new: &[Line<'_>]) -> Vec<String> {
+    let [before, now] = [old, new].map(|lines| lines.iter().map(|(_, line)| *line).collect::<Vec<_>>());
+    let difference = TextDiff::configure().timeout(PATIENCE).diff_slices(&before, &now);
     let mut lines = Vec::new();
     for op in difference.ops().iter().filter(|op| op.tag() != DiffTag::Equal) {
         let (gone, came) = (op.old_range(), op.new_range());
         // Lines that only went have their place in the text before.
-        let (text, range) = if came.is_empty() { (&old, &gone) } else { (&new, &came) };
-        // An added section often begins with an empty line, which belongs to no other one.
-        let is_empty = |at: &usize| text.get(*at).is_some_and(|line| line.trim().is_empty());
+        let (text, range, is_before) = if came.is_empty() { (old, &gone, " before") } else { (new, &came, "") };
+        // Where all lines are compared, an added section often begins with an empty one, which belongs to no other.
+        let is_empty = |at: &usize| text.get(*at).is_some_and(|(_, line)| line.trim().is_empty());
         let first = range.clone().find(|at| !is_empty(at)).unwrap_or(range.start);
         let until_here = text.get(..=first).unwrap_or(text);
-        let section = until_here.iter().rfind(|line| line.starts_with('[')).map(|line| clean::shown(line.trim_end()));
-        let before = if came.is_empty() { " before" } else { "" };
-        let section = section.map(|section| format!("{section}, ")).unwrap_or_default();
-        lines.push(format!("    {section}line {}{before}", first + 1));
-        let signed = |sign: char, lines: Option<&[&str]>| -> Vec<_> {
-            lines.into_iter().flatten().map(|line| format!("      {sign} {}", clean::shown(line))).collect()
+        let section = until_here.iter().rfind(|(_, line)| line.starts_with('['));
+        let section = section.map(|(_, line)| format!("{}, ", clean::shown(line.trim_end()))).unwrap_or_default();
+        let number = text.get(first).map_or(first + 1, |(number, _)| *number);
+        lines.push(format!("    {section}line {number}{is_before}"));
+        let signed = |sign: char, lines: Option<&[Line<'_>]>| -> Vec<_> {
+            lines.into_iter().flatten().map(|(_, line)| format!("      {sign} {}", clean::shown(line))).collect()
         };
         lines.extend(signed('-', old.get(gone)));
         lines.extend(signed('+', new.get(came)));
