@@ -22,10 +22,12 @@ use crate::env;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::state;
-use crate::units::Date;
+use crate::units::{Date, Size};
 
 /// What takes no longer needs no spinner.
 const PATIENCE: Duration = Duration::from_millis(150);
+/// Bytes of a component that is compiled in a moment.
+const SMALL: u64 = 1 << 20;
 
 /// The engines of one command, made when they are needed: one of each kind, since nothing is to pass between the kinds.
 pub(crate) struct Engines<'a> {
@@ -47,7 +49,7 @@ pub(crate) fn engines<'a>(
     calls: usize,
     config: &Config,
 ) -> Result<Engines<'a>, Failure> {
-    let builder = builder(env::own_program(), global.compile_time.0)?;
+    let builder = telling(printer, builder(env::own_program(), global.compile_time.0)?);
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     // A cell for each call, and one to spare.
     let cells = u32::try_from(calls).unwrap_or(MAX_CELLS).saturating_add(1).min(MAX_CELLS);
@@ -117,6 +119,16 @@ fn builder(worker: io::Result<PathBuf>, compile_time: Duration) -> Result<Engine
     Ok(Engine::builder().compile_in(worker, [args::COMPILE_WORKER], compile_time))
 }
 
+/// Makes an engine tell when it compiles what takes long, where no spinner can be drawn.
+pub(crate) fn telling(printer: &Printer, builder: EngineBuilder) -> EngineBuilder {
+    let printer = printer.clone();
+    builder.on_compile(move |bytes| {
+        if bytes > SMALL {
+            printer.step(&format!("compiling a component of {}, which can take some seconds", Size(bytes).rounded()));
+        }
+    })
+}
+
 /// Makes an engine compile in a child of this program.
 pub(crate) fn compile_worker(global: &Global) -> Result<impl FnOnce(EngineBuilder) -> EngineBuilder, Failure> {
     let worker = known(env::own_program(), "compile in a separate process")?;
@@ -162,6 +174,10 @@ pub(crate) async fn load(
 
 /// Waits until the component is optimised, or cannot be, which is kept for later commands; with a spinner likewise.
 pub(crate) async fn optimised(printer: &Printer, component: &Component, path: &Path) -> Code {
+    let size = component.examination().size;
+    if component.code() == Code::Quick && size > SMALL {
+        printer.step(&format!("optimising a component of {}, which can take some seconds", Size(size).rounded()));
+    }
     patiently(printer, "optimising", path, component.optimised()).await
 }
 

@@ -32,6 +32,7 @@ mod isolation;
 mod limiter;
 mod load;
 mod loaded;
+mod on_compile;
 mod on_demand;
 mod optimise;
 mod placement;
@@ -114,6 +115,7 @@ struct Inner {
     ticker: Arc<ticker::Ticker>,
     cache: Option<cache::Cache>,
     worker: Option<compile::Worker>,
+    on_compile: on_compile::OnCompile,
     optimise: Optimise,
     resident: Resident,
     background: tier::Background,
@@ -150,6 +152,7 @@ pub struct EngineBuilder {
     cache: Option<PathBuf>,
     cache_bytes: u64,
     worker: Option<compile::Worker>,
+    on_compile: on_compile::OnCompile,
     compiles: u32,
     quota_clock: Arc<dyn Clock>,
     optimise: Optimise,
@@ -343,13 +346,13 @@ impl EngineBuilder {
         let pool = if is_strict { None } else { pooled().inspect_err(told).ok() };
         let engines = pool.iter().chain([&on_demand]).map(|allocator| allocator.engine.weak()).collect();
         let ticker = Arc::new(ticker::Ticker::start(engines)?);
-        let cores = cores();
         Ok(Engine(Arc::new(Inner {
             pool,
             on_demand,
             ticker,
             cache: self.cache.map(|dir| cache::Cache::open(&dir, self.cache_bytes)).transpose()?,
             worker: self.worker,
+            on_compile: self.on_compile,
             optimise: self.optimise,
             resident: Resident::new(self.linked_bytes),
             background: tier::Background::default(),
@@ -359,8 +362,8 @@ impl EngineBuilder {
             placement: self.placement,
             panics: self.panics,
             queue: queue::Queue::new(self.cells as usize),
-            loads: Arc::new(Semaphore::new(cores)),
-            lanes: Lanes::new(self.threads.unwrap_or(cores).max(1))?,
+            loads: Arc::new(Semaphore::new(cores())),
+            lanes: Lanes::new(self.threads.unwrap_or_else(cores).max(1))?,
             parties: habit::Parties::default(),
             sleeps: clock::sleeps()?,
             world: Arc::new(world),
@@ -380,6 +383,7 @@ impl Engine {
             cache: None,
             cache_bytes: DEFAULT_CACHE_BYTES,
             worker: None,
+            on_compile: on_compile::OnCompile::default(),
             compiles: DEFAULT_COMPILES,
             quota_clock: Arc::new(SystemClock),
             optimise: Optimise::default(),

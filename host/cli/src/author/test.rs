@@ -101,7 +101,7 @@ fn cases(
     (component, kind): (&Path, ComponentKind),
     files: &[PathBuf],
 ) -> Result<Cases, Failure> {
-    let engine = host::compile_worker(global)?(Engine::builder());
+    let engine = host::telling(printer, host::compile_worker(global)?(Engine::builder()));
     let engine = match host::cache_dir(printer, global) {
         Some(dir) => engine.cache(dir).cache_bytes(global.cache_size.0),
         None => engine,

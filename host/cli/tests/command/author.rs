@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -90,6 +90,10 @@ export default tool({ name: "greet", description: "Throws.", handler: () => { th
     {
         let shown = place.typed(&["run", component, "{}"]);
         assert!(shown.stderr.contains(hint) && shown.stderr.matches("too many").count() == 1, "{shown}");
+        assert!(
+            !shown.stderr.contains("\nin: ") && !shown.stderr.contains("func["),
+            "no frame of the runtime: {shown}"
+        );
     }
 }
 
@@ -179,6 +183,40 @@ fn a_build_that_takes_long_tells_its_steps_when_they_begin() {
     fs::write(&program, fs::read_to_string(&program).expect("the script").replace(&waits, "exit 1")).expect("a file");
     let quiet = place.typed(&["build", "greeter", "--quiet"]);
     assert!(quiet.status == 1 && !quiet.stderr.contains("note: "), "{quiet}");
+}
+
+/// The first command that needs the code, and no later one. A small component is compiled in a moment.
+#[test]
+fn a_compilation_that_takes_long_is_told_when_it_begins() {
+    let place = Place::new("");
+    assert_eq!(place.typed(&["new", "greeter", "--lang", "js"]).status, 0);
+    assert_eq!(place.typed(&["build", "greeter"]).status, 0);
+    let bytes = fs::metadata(place.path().join("greeter/greeter.wasm")).expect("it is built").len();
+    let size = format!("{}.{} MiB", bytes >> 20, ((bytes & 0xf_ffff) * 10) >> 20);
+    let note = format!("note: compiling a component of {size}, which can take some seconds\n");
+    let run = ["run", "greeter/greeter.wasm", "name=Ada"];
+    let typed = |cache: &str, words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_toolcell"));
+        command.env_clear().current_dir(place.path()).env("XDG_STATE_HOME", place.state());
+        place.shown(command.args(["--cache-dir", cache]).args(words))
+    };
+    for (cache, words, told) in [
+        ("one", &run[..], note.as_str()),
+        ("one", &run, ""),
+        ("two", &[&run[..], &["--quiet"]].concat(), ""),
+        ("three", &["test", "greeter", "--component", "greeter/greeter.wasm", "--json"], &note),
+        ("four", &["run", "hello.wasm", "name=Ada"], ""),
+    ] {
+        let shown = typed(cache, words);
+        assert_eq!((shown.status, shown.stderr.as_str()), (0, told), "{words:?}: {shown}");
+        assert!(!shown.stdout.contains("compiling"), "{shown}");
+    }
+    place.write("[components.greeter]\npath = \"greeter/greeter.wasm\"\n");
+    place.approve();
+    let optimising = note.replace("compiling", "optimising");
+    let checked = typed("five", &["check"]);
+    assert_eq!(checked.stderr.matches(&note).count() + checked.stderr.matches(&optimising).count(), 2, "{checked}");
+    assert!(!typed("five", &["check"]).stderr.contains("component of"));
 }
 
 #[test]

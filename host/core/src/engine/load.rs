@@ -233,6 +233,7 @@ fn compiled(
     wiring: &Wiring,
     known: Option<Vec<Definition>>,
 ) -> Result<Found, Error> {
+    inner.on_compile.tell(bytes);
     let started = Instant::now();
     let code = compile::compile(inner.worker.as_ref(), tier, Haste::Awaited, bytes, Watch::unattended())?;
     let compile_time = Some(started.elapsed());
