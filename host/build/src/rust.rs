@@ -11,6 +11,10 @@ use serde::Deserialize;
 use crate::{Error, ErrorKind};
 
 const TARGET: &str = "wasm32-wasip2";
+/// The crate of the guest SDK.
+const GUEST: &str = "toolcell-guest";
+/// The Rust that it needs, which is that of this crate.
+const NEEDED: &str = env!("CARGO_PKG_RUST_VERSION");
 
 /// What is read of cargo's messages.
 #[derive(Deserialize)]
@@ -22,6 +26,7 @@ struct Message {
 
 /// Builds the crate of this folder, and returns its component.
 pub(crate) fn build(folder: &Path) -> Result<Vec<u8>, Error> {
+    is_new_enough(folder)?;
     has_target(folder)?;
     let mut cargo = Command::new("cargo");
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_outer_cargo(name)) {
@@ -44,6 +49,36 @@ pub(crate) fn build(folder: &Path) -> Result<Vec<u8>, Error> {
         return Err(Error::new(ErrorKind::Source, "the crate has no component: it is not a `cdylib`", hint));
     };
     fs::read(&component).map_err(|error| Error::file("read", &component, &error))
+}
+
+/// An error if the crate uses the guest SDK and rustc is too old for that. It is asked in the folder, whose
+/// `rust-toolchain.toml` can choose another one.
+fn is_new_enough(folder: &Path) -> Result<(), Error> {
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
+    if !manifest.contains(GUEST) {
+        return Ok(());
+    }
+    let answer =
+        Command::new("rustc").current_dir(folder).arg("--version").output().map_err(|error| missing(&error))?;
+    let answer = String::from_utf8_lossy(&answer.stdout);
+    let Some(version) = answer.strip_prefix("rustc ").and_then(|rest| rest.split_whitespace().next()) else {
+        return Ok(());
+    };
+    match (release(version), release(NEEDED)) {
+        (Some(found), Some(needed)) if found < needed => {
+            let message = format!("rustc {version} is installed, and {GUEST} needs {NEEDED} or later");
+            let hint =
+                "update it with `rustup update`, unless a `rust-toolchain.toml` of the project names this version";
+            Err(Error::new(ErrorKind::Toolchain, message, hint))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The first two numbers of a version.
+fn release(version: &str) -> Option<(u32, u32)> {
+    let mut numbers = version.split('.').map(|number| number.parse().ok());
+    Some((numbers.next()??, numbers.next()??))
 }
 
 /// An error if rustc cannot build for the target. It is asked in the folder, whose `rust-toolchain.toml` can choose another one.

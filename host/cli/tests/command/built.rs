@@ -124,6 +124,8 @@ fn without_a_component_the_one_of_this_folder_is_taken() {
     let commands: [(&[&str], i32); 4] =
         [(&["inspect"], 0), (&["run"], 21), (&["learn"], 21), (&["explain", "GET https://a.example"], 21)];
     let check = |tool: &str, place: &Place| {
+        // Compiled before, so that both tell the same of it.
+        assert_eq!(place.typed(&["inspect"]).status, 0);
         for (words, status) in commands {
             let shown = place.typed(words);
             assert_eq!(shown.status, status, "{words:?}: {shown}");
@@ -197,6 +199,33 @@ fn what_a_rust_project_needs_is_named_with_what_installs_it() {
     fs::set_permissions(&rustc, fs::Permissions::from_mode(0o755)).expect("a place");
     fs::write(place.path().join("greeter/rust-toolchain.toml"), "").expect("a place");
     build("no standard library for wasm32-wasip2", "install it with `rustup target add wasm32-wasip2`");
+    // One that is too old is told with the version that is needed, in place of its missing target.
+    let script = fs::read_to_string(&rustc).expect("the script");
+    for (version, is_told) in
+        [("1.81.0 (eeb90cda1 2024-09-04)", true), ("1.94.1", true), ("1.95.0-nightly", false), ("2.0.0", false)]
+    {
+        let version_of = format!("if [ \"$1\" = --version ]; then echo 'rustc {version}'; exit; fi\n");
+        fs::write(&rustc, script.replace("#!/bin/sh\n", &format!("#!/bin/sh\n{version_of}"))).expect("a place");
+        if is_told {
+            let number = version.split(' ').next().expect("a number");
+            let told = format!("rustc {number} is installed, and toolcell-guest needs 1.95 or later\n");
+            build(&told, "update it with `rustup update`");
+        } else {
+            build("no standard library for wasm32-wasip2", "install it with `rustup target add wasm32-wasip2`");
+        }
+    }
+    // A crate without the SDK is for cargo to judge.
+    let manifest = place.path().join("greeter/Cargo.toml");
+    let text = fs::read_to_string(&manifest).expect("the manifest");
+    fs::write(
+        &rustc,
+        script.replace("#!/bin/sh\n", "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'rustc 1.80.0'; exit; fi\n"),
+    )
+    .expect("a place");
+    fs::write(&manifest, text.replace("toolcell-guest", "other")).expect("a place");
+    build("no standard library for wasm32-wasip2", "install it with `rustup target add wasm32-wasip2`");
+    fs::write(&manifest, text).expect("a place");
+    fs::write(&rustc, script).expect("a place");
     // The toolchain is there now, and without cargo.
     fs::create_dir_all(place.path().join("greeter/toolchain/lib/rustlib/wasm32-wasip2/lib")).expect("a place");
     build("cargo or rustc cannot be started", "install Rust with rustup");
