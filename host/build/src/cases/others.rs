@@ -1,7 +1,7 @@
-//! The other tools that a case's tool can call: each answers as the case says.
+//! The other tools that a case's tool can call: each answers as the case says, and one of the same component as it is.
 //!
-//! In: the answers of a case. Out: tools in native code, and the grants to call them.
-//! Invariant: nothing else can be called.
+//! In: the answers of a case, and the component's tools. Out: an executor that knows them, and the grants to call them.
+//! Invariants: nothing else can be called; an answer of the case comes before a tool of the component.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use super::file::OtherTool;
 /// The pattern of a tool that calls whatever tools it is granted.
 const ANY_TOOL: &str = "*";
 
-/// An executor whose tools can call the tools of the case. An error is a problem and a hint.
-pub(super) fn executor(answers: &[OtherTool]) -> Result<Executor, (String, String)> {
+/// An executor whose tools can call the tools of the case and those of their component. An error is a problem and a hint.
+pub(super) fn executor(answers: &[OtherTool], own: &[Tool]) -> Result<Executor, (String, String)> {
     let mut known = BTreeMap::<String, Vec<OtherTool>>::new();
     for answer in answers {
         known.entry(answer.name.clone()).or_default().push(answer.clone());
     }
-    let mut tools = BTreeMap::new();
+    let mut tools: BTreeMap<_, _> = own.iter().map(|tool| (tool.definition().name.clone(), tool.clone())).collect();
     for (name, answers) in known {
         let tool = native(&name, answers).map_err(|error| (format!("`tools`: {error}"), error.hint()))?;
         tools.insert(name, tool);

@@ -195,11 +195,11 @@ impl Cases {
     pub(super) async fn complete(&self, case: &Case, tool: &Offered) -> Result<Completion, (String, String)> {
         let told = |error: toolcell::Error| (format!("the component cannot be used: {error}"), error.hint());
         let engine = self.engine_of(case, &tool.name).map_err(|(problem, hint)| (problem, hint.to_owned()))?;
-        let executor = others::executor(&case.tools)?;
         let grants = grants(&tool.needs, &case.tools)
             .map_err(|problem| (problem, "correct what the tool declares as `needs`".to_owned()))?;
         let component = Component::load_with(&engine, self.loaded(), grants, Missing::Denied).await;
         let component = component.map_err(told)?;
+        let executor = others::executor(&case.tools, component.tools())?;
         let arguments = case.arguments.as_ref().map_or("{}".to_owned(), ToString::to_string);
         let call = ToolCall::new(CALL, tool.name.as_str(), arguments);
         let options = CallOptions::default().with_context(Arc::new(context(case.context.clone().unwrap_or_default())));

@@ -109,6 +109,14 @@ static tc_outcome invoke_caught(tc_call *call) {
     return invoked("find_place", true);
 }
 
+static tc_outcome loop(tc_call *call) {
+    tc_error error;
+    tc_value *value, *arguments = tc_make_object();
+    tc_set_string(arguments, "how", "loop");
+    TRY(tc_invoke("endings", arguments, &value, &error), error);
+    return tc_ok(value);
+}
+
 static tc_outcome invoke_denied(tc_call *call) {
     return invoked("delete_all", true);
 }
@@ -291,7 +299,8 @@ static const struct {
 } ENDINGS[] = {
     {"value", value}, {"nothing", nothing}, {"text", text}, {"promise", promise}, {"failure", failure}, {"ask", ask},
     {"halt", halt}, {"read", look_up}, {"denied", denied}, {"count", count},
-    {"invoke", invoke}, {"invoke_caught", invoke_caught}, {"invoke_denied", invoke_denied}, {"keys", keys}, {"progress", progress},
+    {"invoke", invoke}, {"invoke_caught", invoke_caught}, {"invoke_denied", invoke_denied}, {"loop", loop}, {"keys", keys},
+    {"progress", progress},
     {"clock", clock_of_the_case}, {"random", draw}, {"throws", fail}, {"throws_text", throws_text}, {"circle", circle},
     {"bigint", bigint}, {"bytes", bytes}, {"recursion", recursion}, {"memory", memory}, {"malloc", unchecked}, {"assert", assertion},
     {"aligned", aligned}, {"memaligned", memaligned}, {"misaligned", misaligned},
@@ -325,4 +334,5 @@ TOOLCELL_TOOL("endings", "Ends a call in each of the ways in which a call can en
     {"http", "GET https://api.example.com/v1", "to look something up"},
     {"secret", "api_key", "to authenticate there"},
     {"kv", "write counters/*", "to count"},
-    {"invoke", "find_place", "to find places"}))
+    {"invoke", "find_place", "to find places"},
+    {"invoke", "endings", "to call itself"}))

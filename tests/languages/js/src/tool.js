@@ -7,6 +7,7 @@ const needs = [
   { kind: "secret", pattern: "api_key", reason: "to authenticate there" },
   { kind: "kv", pattern: "write counters/*", reason: "to count" },
   { kind: "invoke", pattern: "find_place", reason: "to find places" },
+  { kind: "invoke", pattern: "endings", reason: "to call itself" },
 ];
 const read = async () => {
   const answer = await fetch("https://api.example.com/v1/city?q=Bern", { secret: secrets.get("api_key") });
@@ -54,6 +55,7 @@ const endings = {
   count,
   invoke: () => invoke("find_place", { name: "Bern" }),
   invoke_caught: () => invokeCaught("find_place"),
+  loop: () => invoke("endings", { how: "loop" }),
   invoke_denied: () => invokeCaught("delete_all"),
   progress: () => progress(1, 2, "half"),
   throws: fail,

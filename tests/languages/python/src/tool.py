@@ -107,6 +107,7 @@ endings = {
     "count": count,
     "invoke": lambda: invoke("find_place", name="Bern"),
     "invoke_caught": invoke_caught,
+    "loop": lambda: invoke("endings", how="loop"),
     "invoke_denied": lambda: invoke_caught("delete_all"),
     "progress": lambda: progress(1, 2, "half"),
     "throws": fail,
@@ -153,6 +154,7 @@ def validate(how):
         Need("secret", "api_key", "to authenticate there"),
         Need("kv", "write counters/*", "to count"),
         Need("invoke", "find_place", "to find places"),
+        Need("invoke", "endings", "to call itself"),
     ],
     validate=validate,
 )

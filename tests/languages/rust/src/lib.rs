@@ -12,7 +12,7 @@ use toolcell_guest::{
     tools,
 };
 
-const HOWS: &str = "value nothing text promise failure ask halt read denied count invoke invoke_caught invoke_denied \
+const HOWS: &str = "value nothing text promise failure ask halt read denied count invoke invoke_caught invoke_denied loop \
                     progress throws throws_text circle recursion memory clock random index deepest deep details";
 
 fn is_ending(how: &String) -> Vec<String> {
@@ -25,6 +25,7 @@ fn is_ending(how: &String) -> Vec<String> {
     secret("api_key", "to authenticate there"),
     kv("write counters/*", "to count"),
     invoke("find_place", "to find places"),
+    invoke("endings", "to call itself"),
 ])]
 fn end(how: String, context: &Context) -> Outcome {
     ended(&how, context).unwrap_or_else(Outcome::Error)
@@ -61,6 +62,7 @@ fn ended(how: &str, context: &Context) -> Result<Outcome, Failure> {
         }
         "invoke" => Outcome::ok(invoke::call::<Value>("find_place", json!({"name": "Bern"}))?),
         "invoke_caught" => caught("find_place"),
+        "loop" => Outcome::ok(invoke::call::<Value>("endings", json!({"how": "loop"}))?),
         "invoke_denied" => caught("delete_all"),
         "progress" => {
             progress::report(1, 2, "half");
