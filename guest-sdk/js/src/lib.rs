@@ -12,7 +12,9 @@ mod load;
 mod modules;
 mod outcome;
 mod rejections;
+mod sdk;
 mod state;
+mod unused;
 
 mod wasi {
     #![allow(unsafe_code, reason = "generated bindings")]

@@ -11,8 +11,8 @@ use std::rc::Rc;
 use rquickjs::{Ctx, Function, Module, Object};
 use serde_json::json;
 
-use crate::modules::{Known, Modules, SDK};
-use crate::{host, state};
+use crate::modules::{Known, Modules};
+use crate::{host, sdk, state, unused};
 
 /// The global by which the prelude gets the native functions.
 const HOST: &str = "__toolcell";
@@ -52,34 +52,37 @@ extern "C" fn toolcell_js_answer() -> *const u8 {
     BUFFER.with_borrow(|buffer| buffer.as_ptr())
 }
 
-/// Frees the buffer, and ends the loading: the imports answer from now on.
+/// Frees the buffer, clears what is free, and ends the loading: the imports answer from now on. The builder lets memory grow no
+/// more.
 #[unsafe(no_mangle)]
 extern "C" fn toolcell_js_seal() {
     BUFFER.set(Vec::new());
     state::runtime(rquickjs::Runtime::run_gc);
+    unused::clear();
     state::enter_cell();
 }
 
 fn evaluate(modules: &[u8]) -> Result<serde_json::Value, String> {
     let modules: Modules = serde_json::from_slice(modules).map_err(|error| error.to_string())?;
+    let sdk = sdk::compiled().map_err(|error| error.to_string())?;
     state::create()?;
     let known = Known(Rc::new(modules));
     state::runtime(|runtime| runtime.set_loader(known.clone(), known.clone()));
     state::with(|ctx| {
-        let done = evaluated(ctx, &known.0);
+        let done = evaluated(ctx, &sdk, &known.0);
         state::settled(ctx, done).map_err(state::Thrown::text)
     })
     .ok_or_else(|| "the JavaScript context was not created".to_owned())?
     .and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()))
 }
 
-fn evaluated<'js>(ctx: &Ctx<'js>, modules: &Modules) -> rquickjs::Result<String> {
+fn evaluated<'js>(ctx: &Ctx<'js>, sdk: &[u8], modules: &Modules) -> rquickjs::Result<String> {
     let object = host::object(ctx)?;
     object.set("lines", modules.lines.clone())?;
     state::keep_host(ctx, object.clone());
     // The prelude takes it; the author's modules, which are evaluated later, do not have it.
     ctx.globals().set(HOST, object)?;
-    Module::import(ctx, SDK)?.finish::<()>()?;
+    sdk::declare(ctx, sdk)?.eval()?.1.finish::<()>()?;
     ctx.globals().remove(HOST)?;
     let source = modules.modules.get(&modules.entry).map_or("", String::as_str);
     Module::evaluate(ctx.clone(), modules.entry.as_str(), source)?.finish::<()>()?;

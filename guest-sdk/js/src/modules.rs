@@ -8,8 +8,7 @@ use rquickjs::module::Declared;
 use rquickjs::{Ctx, Error, Module, Result};
 use serde::Deserialize;
 
-/// The module that authors import.
-pub(crate) const SDK: &str = "toolcell";
+use crate::sdk;
 
 /// What the builder hands over: everything is resolved already.
 #[derive(Deserialize)]
@@ -36,8 +35,8 @@ impl Resolver for Known {
         name: &str,
         _: Option<ImportAttributes<'js>>,
     ) -> Result<String> {
-        if name == SDK {
-            return Ok(SDK.to_owned());
+        if name == sdk::NAME {
+            return Ok(name.to_owned());
         }
         let target = self.0.imports.get(base).and_then(|imports| imports.get(name));
         target.cloned().ok_or_else(|| Error::new_resolving(base, name))
@@ -51,11 +50,7 @@ impl Loader for Known {
         name: &str,
         _: Option<ImportAttributes<'js>>,
     ) -> Result<Module<'js, Declared>> {
-        let source = if name == SDK {
-            include_str!(concat!(env!("OUT_DIR"), "/toolcell.js"))
-        } else {
-            self.0.modules.get(name).ok_or_else(|| Error::new_loading(name))?
-        };
-        Module::declare(ctx.clone(), name, source)
+        let source = self.0.modules.get(name).ok_or_else(|| Error::new_loading(name))?;
+        Module::declare(ctx.clone(), name, source.as_str())
     }
 }

@@ -8,7 +8,7 @@ use crate::rejections;
 
 /// Bytes of the C stack that JavaScript may use. A cell's own stack has 512 KiB and fills up at least twice as fast: with this
 /// bound a deep recursion is an error of JavaScript, and not the end of the cell.
-const STACK: usize = 160 << 10;
+pub(crate) const STACK: usize = 160 << 10;
 
 thread_local! {
     static CONTEXT: OnceCell<(Runtime, Context)> = const { OnceCell::new() };

@@ -89,6 +89,11 @@ impl Machine {
         Ok(read)
     }
 
+    /// Lets memory grow no more.
+    pub(crate) fn keep_memory(&mut self) {
+        *self.store.data_mut() = StoreLimitsBuilder::new().memory_size(0).build();
+    }
+
     /// Calls a function.
     pub(crate) fn call<P: wasmtime::WasmParams, R: wasmtime::WasmResults>(
         &mut self,

@@ -82,6 +82,7 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
             return Err(Error::new(ErrorKind::Source, message, "correct this file, or one that it imports"));
         }
     };
+    machine.keep_memory();
     machine.call::<(), ()>(SEAL, ()).map_err(|error| stopped(error, &modules.entry))?;
     let module = at_once(wizer.snapshot(&context, &mut State(machine)))
         .ok_or_else(|| Error::internal("the snapshot waits"))?

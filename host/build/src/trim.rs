@@ -1,19 +1,26 @@
-//! Takes imports out of a core module that are never called, so that the component does not ask for them.
+//! Takes out of a core module what is never used: imports, so that the component does not ask for them; functions that only the
+//! loading has called; heads of segments.
 //!
-//! Each becomes a function that traps. All functions are named after the SDK: the host leaves those out of a backtrace, so
-//! that it has no frames of the runtime.
+//! An import and a function become a function that traps. The module is named after the SDK, and its functions have no names: the host leaves those
+//! out of a backtrace, so that it has no frames of the runtime.
+
+mod reached;
+mod segments;
 
 use std::convert::Infallible;
 
 use wasm_encoder::reencode::{self, Reencode, utils};
-use wasm_encoder::{CodeSection, Function, FunctionSection, ImportSection, Instruction, Module, NameMap, NameSection};
+use wasm_encoder::{
+    CodeSection, ConstExpr, DataSection, Function, FunctionSection, ImportSection, Instruction, Module, NameSection,
+};
 use wasmparser::{
-    CodeSectionReader, ExportSectionReader, FunctionSectionReader, ImportSectionReader, Parser, Payload, TypeRef,
+    CodeSectionReader, DataSectionReader, ExportSectionReader, FunctionBody, FunctionSectionReader,
+    ImportSectionReader, Parser, Payload, TypeRef,
 };
 
 use crate::Error;
 
-/// What every function is called.
+/// What the module is called.
 const NAME: &str = "toolcell_guest";
 /// Core exports that are for the builder only.
 const BUILDER: &str = "toolcell_js_";
@@ -30,12 +37,8 @@ pub(crate) fn trim(module: &[u8], unused: &Unused) -> Result<Vec<u8>, Error> {
     trimmer
         .parse_core_module(&mut written, Parser::new(0), module)
         .map_err(|error| Error::internal(format!("{error:?}")))?;
-    let mut functions = NameMap::new();
-    for index in 0..trimmer.imports.len() as u32 + trimmer.defined {
-        functions.append(index, NAME);
-    }
     let mut names = NameSection::new();
-    names.functions(&functions);
+    names.module(NAME);
     written.section(&names);
     Ok(written.finish())
 }
@@ -47,11 +50,25 @@ struct Trimmer<'a> {
     imports: Vec<(u32, bool)>,
     /// Functions that the module defines.
     defined: u32,
+    /// Whether each function can be called.
+    reached: Vec<bool>,
+    /// Bodies that were written.
+    bodies: usize,
+    /// The data, where it can be written in fewer segments: how many are empty, and the others.
+    data: Option<(usize, Vec<segments::Segment>)>,
+}
+
+/// The body of a function that is never called.
+fn trap() -> Function {
+    let mut body = Function::new([]);
+    body.instruction(&Instruction::Unreachable).instruction(&Instruction::End);
+    body
 }
 
 impl<'a> Trimmer<'a> {
     fn of(module: &[u8], unused: &'a Unused) -> Result<Self, Error> {
-        let mut found = Self { unused, imports: Vec::new(), defined: 0 };
+        let reached = reached::reached(module, |name| !name.starts_with(BUILDER)).map_err(Error::internal)?;
+        let mut found = Self { unused, imports: Vec::new(), defined: 0, reached, bodies: 0, data: None };
         for payload in Parser::new(0).parse_all(module) {
             #[expect(clippy::wildcard_enum_match_arm, reason = "the other sections say nothing about imports")]
             match payload.map_err(Error::internal)? {
@@ -64,6 +81,7 @@ impl<'a> Trimmer<'a> {
                     }
                 }
                 Payload::FunctionSection(section) => found.defined = section.count(),
+                Payload::DataSection(section) => found.data = segments::joined(section).map_err(Error::internal)?,
                 _ => {}
             }
         }
@@ -120,9 +138,32 @@ impl Reencode for Trimmer<'_> {
     fn parse_code_section(&mut self, code: &mut CodeSection, section: CodeSectionReader<'_>) -> Result2 {
         utils::parse_code_section(self, code, section)?;
         for _ in self.gone() {
-            let mut body = Function::new([]);
-            body.instruction(&Instruction::Unreachable).instruction(&Instruction::End);
-            code.function(&body);
+            code.function(&trap());
+        }
+        Ok(())
+    }
+
+    fn parse_function_body(&mut self, code: &mut CodeSection, body: FunctionBody<'_>) -> Result2 {
+        let function = self.imports.len() + self.bodies;
+        self.bodies += 1;
+        if self.reached.get(function).is_none_or(|reached| *reached) {
+            return utils::parse_function_body(self, code, body);
+        }
+        code.function(&trap());
+        Ok(())
+    }
+
+    fn data_count(&mut self, count: u32) -> Result<u32, reencode::Error<Infallible>> {
+        Ok(self.data.as_ref().map_or(count, |(empty, segments)| (empty + segments.len()) as u32))
+    }
+
+    fn parse_data_section(&mut self, data: &mut DataSection, section: DataSectionReader<'_>) -> Result2 {
+        let Some((empty, segments)) = self.data.take() else { return utils::parse_data_section(self, data, section) };
+        for _ in 0..empty {
+            data.passive([]);
+        }
+        for segments::Segment { place, bytes } in segments {
+            data.active(0, &ConstExpr::i32_const(place), bytes);
         }
         Ok(())
     }

@@ -29,6 +29,8 @@ const LIBRARIES: [&str; 11] = [
     "wasip2",
     "wit_bindgen",
 ];
+/// The module of a runtime whose functions have no names: none of them is the author's.
+const NAMELESS: &str = "toolcell_guest";
 /// How the names of modules begin that adapt a core module to the component model.
 const ADAPTERS: &str = "wit-component:";
 /// Functions without a crate that are not the author's either.
@@ -36,8 +38,12 @@ const RUNTIME: [&str; 7] = ["_Exit", "__main_void", "abort", "cabi_realloc", "ex
 
 /// The author's functions of this backtrace. None if the compiler has inlined them all.
 pub(super) fn names(trace: &WasmBacktrace) -> Vec<String> {
-    let name = |frame: &FrameInfo| frame.func_name().map_or_else(|| format!("func[{}]", frame.func_index()), readable);
-    trace.frames().iter().map(name).filter(|name| !is_library(name)).collect()
+    let name = |frame: &FrameInfo| match (frame.func_name(), frame.module().name()) {
+        (None, Some(NAMELESS)) => None,
+        (None, _) => Some(format!("func[{}]", frame.func_index())),
+        (Some(name), _) => Some(readable(name)).filter(|name| !is_library(name)),
+    };
+    trace.frames().iter().filter_map(name).collect()
 }
 
 /// The positions of the functions of this backtrace, without those of adapters: their indices count in other modules.
