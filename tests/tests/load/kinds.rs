@@ -123,12 +123,20 @@ fn functions_that_cannot_be_tools_are_named() {
     let future = "package a:b@0.1.0; interface i { f: func(a: future<u32>); } world plain { export i; }";
     let stream = "package a:b@0.1.0; interface i { f: func(a: stream<u8>); } world plain { export i; }";
     let take = r#"(func (export "a:b/i@0.1.0#f") (param i32))"#;
+    // A function that is `async` is lifted like an ordinary one, with a callback, or with a stack of its own.
+    let asynchronous = "package a:b@0.1.0; interface i { f: async func(a: u32); } world plain { export i; }";
+    let callback = r#"(func (export "[async-lift]a:b/i@0.1.0#f") (param i32) (result i32) (i32.const 0))
+        (func (export "[callback][async-lift]a:b/i@0.1.0#f") (param i32 i32 i32) (result i32) (i32.const 0))"#;
+    let stackful = r#"(func (export "[async-lift-stackful]a:b/i@0.1.0#f") (param i32))"#;
     let long = format!("package a:b@0.1.0; world plain {{ export {}: func(); }}", "x".repeat(65));
     let long_module = format!(r#"(func (export "{}"))"#, "x".repeat(65));
     for (wit, module, is, needle) in [
         (resource, make, definition, "`a:b/i@0.1.0#make` cannot be a tool: it takes or returns a resource"),
         (future, take, component, "component async"),
         (stream, take, component, "component async"),
+        (asynchronous, take, component, "component async"),
+        (asynchronous, callback, component, "component async"),
+        (asynchronous, stackful, component, "component async, stackful component async"),
         ("package a:b; world plain {}", "", component, "it exports no function"),
         (&long, &long_module, definition, "is not a tool name"),
     ] {
