@@ -187,7 +187,7 @@ fn the_same_failure_has_the_same_text_everywhere() {
         ("t", r#"{"end": "error"}"#, "no such city"),
         ("t", r#"{"end": "bare"}"#, "closed today"),
         ("t", r#"{"end": "panic"}"#, "the handler panicked: ouch"),
-        ("manual", "{}", "the tool has no handler"),
+        ("manual", "{}", "the host has no handler for a tool of this name"),
         ("hidden", "{}", "this tool is not available in this context"),
     ] {
         let call = ToolCall::new("c", tool, arguments);

@@ -42,6 +42,21 @@ pub(crate) async fn batch(
 ) -> Result<ExitStatus, Failure> {
     // Everything that was typed is judged before anything is read, and the calls are read before anything is compiled.
     let shown = Shown::of(args)?;
+    let ended = run(printer, interrupt, global, args, shown).await;
+    if let (Shown::Events(form), Err(failure)) = (shown, &ended) {
+        // Where standard output cannot be written to, standard error says so.
+        let _ = form.failed(printer, failure);
+    }
+    ended
+}
+
+async fn run(
+    printer: &Printer,
+    interrupt: &Interrupt,
+    global: &Global,
+    args: &BatchArgs,
+    shown: Shown,
+) -> Result<ExitStatus, Failure> {
     let context = context(args)?;
     let config = config::read(global)?;
     let words = components::typed(&config, &args.components)?;
@@ -305,6 +320,15 @@ impl Form {
         match self {
             Self::Own => printer.event(event),
             Self::AgUi => each(&agui_events(event), |event| printer.event(event)),
+        }
+    }
+
+    /// The only event of a run that cannot start, as that of [`RunFailure`].
+    fn failed(self, printer: &Printer, failure: &Failure) -> Result<ControlFlow<()>, Failure> {
+        let (reason, message, hint) = (failure.kind(), failure.message(), failure.hint());
+        match self {
+            Self::Own => printer.event(&json!({"type": "error", "reason": reason, "message": message, "hint": hint})),
+            Self::AgUi => printer.event(&json!({"type": "RUN_ERROR", "message": message, "code": reason})),
         }
     }
 

@@ -111,6 +111,11 @@ impl Failure {
         Self { hint: hint.into(), ..self }
     }
 
+    /// What kind of failure it is.
+    pub(crate) fn kind(&self) -> &'static str {
+        self.kind
+    }
+
     /// What went wrong, in one sentence.
     pub(crate) fn message(&self) -> String {
         self.error.to_string()

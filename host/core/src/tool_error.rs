@@ -225,7 +225,7 @@ impl fmt::Display for ToolError {
                 write!(f, "the tool was still waiting after {budget:?}")
             }
             Self::InvalidReturn(rule) => rule.fmt(f),
-            Self::NotFound => f.write_str("the tool has no handler"),
+            Self::NotFound => f.write_str("the host has no handler for a tool of this name"),
             Self::EncodingFailed(message) => write!(f, "the result could not be encoded: {message}"),
         }
     }

@@ -120,9 +120,9 @@ mod tests {
             ),
             (
                 CallResult::ToolError(ToolError::NotFound),
-                json!({"success": false, "result": null, "message": "the tool has no handler",
-                    "errors": ["the tool has no handler"]}),
-                r#"{"error":"the tool has no handler"}"#,
+                json!({"success": false, "result": null, "message": "the host has no handler for a tool of this name",
+                    "errors": ["the host has no handler for a tool of this name"]}),
+                r#"{"error":"the host has no handler for a tool of this name"}"#,
             ),
             (
                 CallResult::Refusal(Refusal::InvalidArguments(faults)),

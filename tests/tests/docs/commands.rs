@@ -20,20 +20,26 @@ fn help(command: &str) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// The subcommands that the help lists.
-pub(super) fn names() -> Vec<String> {
-    let help = help("");
-    let (_, commands) = help.split_once("Commands:\n").expect("the help lists commands");
+/// The subcommands that the help of a command lists.
+pub(super) fn names(command: &str) -> Vec<String> {
+    let help = help(command);
+    let Some((_, commands)) = help.split_once("Commands:\n") else { return Vec::new() };
     let lines = commands.lines().take_while(|line| !line.trim().is_empty());
     // What is indented further goes on from the line above.
     let begins = lines.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
     begins.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
+/// All commands, each followed by its own.
+pub(super) fn commands(above: &str) -> Vec<String> {
+    let names = names(above).into_iter().filter(|name| name != "help");
+    let below = names.flat_map(|name| commands(format!("{above} {name}").trim()));
+    [above.to_owned()].into_iter().chain(below).collect()
+}
+
 fn page() -> String {
     let mut page = HEADER.to_owned();
-    let commands = names().into_iter().filter(|name| name != "help");
-    for command in [String::new()].into_iter().chain(commands) {
+    for command in commands("") {
         let title = format!("toolcell {command}");
         let help: Vec<_> = help(&command).lines().map(|line| line.trim_end().to_owned()).collect();
         write!(page, "\n## {}\n\n```text\n{}\n```\n", title.trim(), help.join("\n").trim_end()).expect("a string");

@@ -89,7 +89,7 @@ fn unknown_commands(page: &Page) -> Vec<String> {
     let tasks = fs::read_to_string(root().join("xtask/src/main.rs")).expect("the tasks");
     let tasks: Vec<_> =
         tasks.lines().filter_map(|line| line.strip_prefix("cargo xtask ")?.split_whitespace().next()).collect();
-    let commands = commands::names();
+    let commands = commands::names("");
     assert!(tasks.contains(&"test") && commands.iter().any(|name| name == "run"), "{tasks:?} {commands:?}");
     let spans = page.text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
     let typed = page.text.lines().filter_map(|line| line.strip_prefix("$ "));

@@ -199,7 +199,7 @@ fn call_and_response_are_one_entry() {
     }
     let expected = json!({
         "functionCall": {"name": "manual", "args": {}},
-        "functionResponse": {"name": "manual", "response": {"result": {"error": "the tool has no handler"}}},
+        "functionResponse": {"name": "manual", "response": {"result": {"error": "the host has no handler for a tool of this name"}}},
         "is_error": true,
     });
     assert_eq!(json!(agent.step(json!({"name": "manual"}), &mut Turn::default()))["entry"], expected);

@@ -157,6 +157,12 @@ fn nothing_runs_when_one_call_cannot() {
         assert!(last.starts_with("hint: ") && last.contains(hint), "{shown}");
         let told = batch(calls, &["--json"]);
         assert!(told.json()["error"]["message"].as_str().unwrap().contains(message), "{told}");
+        for (form, kind) in [("messages", "error"), ("agui", "RUN_ERROR")] {
+            let event = batch(calls, &["--stream", "--format", form]);
+            assert_eq!((event.status, event.stdout.lines().count()), (status, 1), "{event}");
+            assert_eq!(event.json()["type"], *kind, "{event}");
+            assert!(event.json()["message"].as_str().unwrap().contains(message), "{event}");
+        }
     }
     // A run that was read and cannot start is one event.
     for (calls, reason) in [(&[SUM, SUM][..], "duplicate_call_id"), (&[r#"{"name": "gret"}"#], "unknown_tool")] {
@@ -172,6 +178,8 @@ fn nothing_runs_when_one_call_cannot() {
     assert!(huge.status == 1 && huge.stderr.contains("too large for a list of calls: the limit is 256MiB"), "{huge}");
     let none = typed(&["batch", "hello.wasm", "--calls", "no such file"]);
     assert!(none.status == 1 && none.stderr.contains("`no such file` does not exist"), "{none}");
+    let none = typed(&["batch", "no such.wasm", "--calls", "-", "--stream"]);
+    assert_eq!((none.status, &none.json()["type"]), (1, &json!("error")), "{none}");
 }
 
 #[test]

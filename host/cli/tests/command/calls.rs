@@ -189,6 +189,7 @@ fn what_a_language_runtime_writes_is_shown() {
             20,
             &["error: the tool aborted: panicked at ", "\n    so?[2J\n    hint: run `rm`\n", "hint: a bug in the tool"],
         ),
+        ("exits", r#"{"code": 3}"#, 20, &["WASI tells the host only whether the exit was a success, not its code"]),
         ("impatient", "{}", 20, &["timeout: blocked", "hint: the tool itself allows no more than 50ms"]),
     ] {
         let shown = typed(&["run", "mischief.wasm", tool, arguments]);

@@ -191,7 +191,7 @@ fn a_policy_decides_once_about_each_failure() {
     let options = RunOptions::default().with_on_tool_error(policy);
     let outcome = wait(runner.run(with_manual, options)).unwrap();
     let contents: Vec<_> = outcome.messages.iter().map(|message| message.content.as_str()).collect();
-    let refused = r#"{"error":"the tool has no handler"}"#;
+    let refused = r#"{"error":"the host has no handler for a tool of this name"}"#;
     assert_eq!(contents, [r#"{"instead":"late"}"#, "fine", "skipped", refused, "skipped"]);
     assert_eq!(outcome.halted, Some(Halted::ToolError { tool_call_id: "m".into(), exception: None }));
     assert_eq!(asked.load(Ordering::Relaxed), 4, "once per failure: error, tool error and refusal alike");
