@@ -72,6 +72,7 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
         None => ExitStatus::Refusal,
     };
     if args.json {
+        let covering = rule.as_ref().map_or_else(|| request.to_string(), |rule| rule.text.clone());
         let mut shown = json!({
             "tool": name, "request": request.to_string(), "allowed": is_allowed, "denial": null,
             "decided_by": rule.map(|rule| json!({ "file": file, "line": rule.line, "rule": rule.text })),
@@ -82,7 +83,11 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
         }
         match answer {
             Answer::Denied(denial) => shown["denial"] = json!(denial),
-            Answer::Private(networks) => shown["private"] = json!(networks),
+            Answer::Private(networks) => {
+                let grant = format!("http = [{}]", with_private(&rights, &request, &covering, &networks));
+                shown["denial"] = json!({ "layer": "network", "request": request.to_string(), "grant": grant });
+                shown["private"] = json!(networks);
+            }
             Answer::Allowed | Answer::Unresolved(_) => {}
         }
         printer.json(&shown)?;

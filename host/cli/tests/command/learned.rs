@@ -282,7 +282,10 @@ fn a_private_network_is_explained_as_a_call_meets_it() {
     let denied = explain();
     assert!(denied.status == 21 && denied.stdout.contains("its host is on a private network"), "{denied}");
     assert!(denied.stdout.contains("(`toolcell.toml`, line 5)"), "{denied}");
+    let denial = place.typed(&["explain", "fetch", &request, "--json"]).json()["denial"].take();
+    assert_eq!(denial["layer"], "network", "{denial}");
     let pasted = denied.stderr.split("in place of the rule: ").nth(1).expect("a rule").lines().next().expect("a line");
+    assert_eq!(denial["grant"].as_str(), Some(&*format!("http = [{pasted}]")), "{denial}");
     place.write(&config(pasted));
     place.approve();
     assert_eq!((explain().status, run().status), (0, 0), "{}", explain());
