@@ -56,7 +56,7 @@ impl Pasted {
 pub(crate) fn pasted(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggestion, changes: &[Change]) -> Pasted {
     let file = config.file.as_deref().unwrap_or(config::NAME);
     let lines = suggestion.to_paste();
-    // A component whose grants were typed is none of the file's.
+    // The file does not name a component whose grants were typed.
     match chosen.configured.filter(|(_, configured)| configured.development != Some(Development::Typed)) {
         Some((name, Configured { section: Section { line, has_grants: true }, .. })) => {
             let lines = widened(config, chosen, name, suggestion, changes).unwrap_or(lines);

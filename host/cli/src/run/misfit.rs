@@ -17,7 +17,7 @@ pub(crate) fn tell(printer: &Printer, call: &CallArgs, again: &Again, text: &str
         text.trim().is_empty() && faults.iter().any(|fault| matches!(fault.kind, FaultKind::Required { .. }));
     if is_empty {
         let place = files::place_of_arguments(call.tool.iter().chain(&call.arguments).last().map(String::as_str));
-        printer.point(&format!("{place} is empty, or only white space, which stands for `{{}}`"));
+        printer.point(&format!("{place} is empty, or only white space, which means `{{}}`"));
     }
     for fault in faults {
         printer.point(&fault.to_string());

@@ -108,7 +108,7 @@ fn arguments_without_text_are_told_as_that() {
     {
         for command in ["run", "learn"] {
             let shown = place.typed(&[command, "hello.wasm", "greet", typed]);
-            let told = format!("  - {named} is empty, or only white space, which stands for `{{}}`\n");
+            let told = format!("  - {named} is empty, or only white space, which means `{{}}`\n");
             assert!(shown.status == 21 && shown.stderr.contains(&told), "{command} {typed:?}: {shown}");
             let hint = "hint: write NAME=VALUE, or one JSON object in quotes for the shell; `toolcell inspect hello.wasm` shows";
             assert!(shown.stderr.contains(hint), "{shown}");
