@@ -9,15 +9,18 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
-use toolcell::{CallResult, Denial, Event, LogLevel, LogSource, ToolError};
+use toolcell::{CallResult, Denial, Event, LogLevel, LogSource, Outcome, Request, ToolError};
 
 use super::report;
 use crate::printer::Printer;
 
 /// Lines that may wait before progress is left out.
 const QUEUE: usize = 256;
-/// Denials that a hint is printed for.
+/// Denials that a hint is printed for, and those of paths among them.
 const MAX_DENIALS: usize = 16;
+const MAX_PATHS: usize = 8;
+/// Directories of a system.
+const SYSTEM: [&str; 6] = ["/dev/", "/etc/", "/lib", "/proc/", "/sys/", "/usr/"];
 
 /// The label of a line on the tool's standard error.
 const STDERR: &str = "tool stderr";
@@ -96,9 +99,13 @@ impl Live {
         let (lines, waiting, denials) = (self.lines.clone(), Arc::clone(&self.waiting), Arc::clone(&self.denials));
         move |event| {
             if let Event::Denied { denial, .. } = &event {
-                let mut denials = denials.lock();
-                if denials.len() < MAX_DENIALS && !denials.contains(denial) {
+                let (mut denials, is_path) = (denials.lock(), is_path(denial));
+                let most = if is_path { MAX_PATHS } else { MAX_DENIALS };
+                if denials.len() < most && !denials.contains(denial) {
                     denials.push(denial.clone());
+                }
+                if is_path {
+                    return;
                 }
             }
             let is_progress = matches!(event, Event::Progress { .. });
@@ -112,8 +119,17 @@ impl Live {
         }
     }
 
-    /// Waits until every line is written. The call has ended with this result. Returns what was denied, each once.
+    /// Waits until every line is written. The call has ended with this result. Returns what was denied, each once. If the call
+    /// succeeded, paths of the system are left out: runtimes of languages look for files there that they can do without.
     pub(super) fn finish(self, result: &CallResult) -> Vec<Denial> {
+        let mut denials = std::mem::take(&mut *self.denials.lock());
+        if let CallResult::Outcome(Outcome::Ok(_)) = result {
+            denials.retain(|denial| !path(denial).is_some_and(|path| is_of_system(&path)));
+        }
+        for denial in denials.iter().filter(|denial| is_path(denial)) {
+            self.waiting.fetch_add(1, Ordering::Relaxed);
+            let _ = self.lines.send(Message::Line(told(denial)));
+        }
         let error =
             if let CallResult::ToolError(ToolError::HandlerRaised(raised)) = result { Some(raised) } else { None };
         let has_panic = error.is_some_and(report::has_panic);
@@ -122,14 +138,32 @@ impl Live {
         if let Some(thread) = self.thread {
             let _ = thread.join();
         }
-        std::mem::take(&mut *self.denials.lock())
+        denials
     }
+}
+
+/// The path that was denied, if it was not for example a host or a key.
+fn path(denial: &Denial) -> Option<String> {
+    if let Ok(Request::File { path, .. }) = Request::parse(&denial.request) { Some(path.to_string()) } else { None }
+}
+
+fn is_path(denial: &Denial) -> bool {
+    path(denial).is_some()
+}
+
+/// Whether a path is where systems keep files for all programs, such as `/etc/localtime`.
+fn is_of_system(path: &str) -> bool {
+    SYSTEM.iter().any(|directory| path.starts_with(directory))
+}
+
+fn told(denial: &Denial) -> Line {
+    ("denied", denial.to_string())
 }
 
 /// An event as a label and a text, if it has any.
 fn line(event: Event) -> Option<Line> {
     match event {
-        Event::Denied { denial, .. } => Some(("denied", denial.to_string())),
+        Event::Denied { denial, .. } => Some(told(&denial)),
         Event::Log { source, level, message, .. } => Some((label(source, level), message)),
         Event::Progress { done, total, message, .. } => {
             let of = total.map(|total| format!(" of {total}")).unwrap_or_default();
