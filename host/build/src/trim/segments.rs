@@ -24,10 +24,10 @@ pub(super) fn joined(section: DataSectionReader<'_>) -> wasmparser::Result<Optio
                 dropped += 1;
                 continue;
             }
-            DataKind::Active { memory_index: 0, offset_expr } => match offset_expr.get_operators_reader().read()? {
-                Operator::I32Const { value } => value,
-                _ => return Ok(None),
-            },
+            DataKind::Active { memory_index: 0, offset_expr } => {
+                let Operator::I32Const { value } = offset_expr.get_operators_reader().read()? else { return Ok(None) };
+                value
+            }
             DataKind::Active { .. } | DataKind::Passive => return Ok(None),
         };
         let gap = segments.last().and_then(|last| {

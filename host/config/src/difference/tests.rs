@@ -253,7 +253,7 @@ fn a_line_that_means_nothing_is_left_out() {
         ["    | x = 1", "    (1 line that is a comment or empty is left out)"]
     );
     let Page { lines, .. } = Page::of_texts(Some(text), &text.replace("  # c\n", "").replace("\"x\"", "\"y\""));
-    assert_eq!(lines, ["    [components.a], line 5", "      -   \"x\"", "      +   \"y\""]);
+    assert_eq!(lines, ["    [components.a] # why, line 5", "      -   \"x\"", "      +   \"y\""]);
     for text in ["a = \"\"\"\n# no comment\n\"\"\"\n# c\n", "a = \'\'\'x\n\n\'\'\'", "not = = toml\n# c"] {
         let whole: Vec<_> = text.lines().map(|line| format!("    | {line}")).collect();
         assert_eq!(Page::of_texts(None, text).lines, whole);
