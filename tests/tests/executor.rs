@@ -377,14 +377,14 @@ fn needs_no_runtime_of_the_caller() {
 }
 
 #[test]
-fn tools_of_two_engines_stand_side_by_side() {
+fn tools_of_several_engines_are_called_side_by_side() {
     let echo = Hostile::answering(Answer::Echo).component();
-    let [one, other] = PLACEMENTS.map(|placement| {
+    let tools = PLACEMENTS.map(|placement| {
         let engine = Engine::builder().cells(4).placement(placement).build().expect("an engine");
         load(&engine, echo.clone()).expect("it loads").tool("hostile").expect("the tool").clone()
     });
     let executor = Executor::new();
-    for tool in [&one, &other, &one] {
+    for tool in tools.iter().chain([&tools[0]]) {
         let (executor, tool) = (executor.clone(), tool.clone());
         let call = ToolCall::new("1", "hostile", r#"{"a":1}"#);
         let ended = wait(async move { executor.call(&tool, call, CallOptions::default()).await });

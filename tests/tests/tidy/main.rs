@@ -327,7 +327,7 @@ fn each_check_can_fail() {
     let (foreign, unread) = (files(&[(mit, "other"), readme]), files(&[(mit, "mit")]));
     let [foreign, unread] = [foreign, unread].map(|files| [&files[..], &[("host/a/Cargo.toml", package)]].concat());
     let wordless = [&files(&[(mit, "mit"), readme])[..], &[("host/a/Cargo.toml", bare.as_str())]].concat();
-    let table: [(Check, Files<'_>, &str); 31] = [
+    let table: [(Check, Files<'_>, &str); 32] = [
         (too_long, &[("host/core/src/call.rs", &long)], "401 lines of 400"),
         (too_long, &[("README.md", &long)], "401 lines of 180"),
         (without_header, &[("xtask/src/a.rs", "use a;\n//! Late.")], "xtask/src/a.rs"),
