@@ -41,7 +41,7 @@ fn rebuilt(component: &[u8]) -> Vec<u8> {
 fn refused(shown: &Shown, needle: &str) {
     assert_eq!((shown.status, shown.stdout.as_str()), (21, ""), "{shown}");
     assert!(shown.stderr.starts_with("error: ") && shown.stderr.contains(needle), "{needle}: {shown}");
-    assert!(shown.stderr.contains("\nhint: `toolcell approve"), "{shown}");
+    assert!(shown.stderr.contains("\nhint: run `toolcell approve"), "{shown}");
 }
 
 fn lock(place: &Place) -> Option<String> {

@@ -178,7 +178,7 @@ fn nothing_runs_when_one_call_cannot() {
     assert!(huge.status == 1 && huge.stderr.contains("too large for a list of calls: the limit is 256MiB"), "{huge}");
     let none = typed(&["batch", "hello.wasm", "--calls", "no such file"]);
     assert!(none.status == 1 && none.stderr.contains("`no such file` does not exist"), "{none}");
-    let none = typed(&["batch", "no such.wasm", "--calls", "-", "--stream"]);
+    let none = typed(&["batch", "nothing", "--calls", "-", "--stream"]);
     assert_eq!((none.status, &none.json()["type"]), (1, &json!("error")), "{none}");
 }
 
