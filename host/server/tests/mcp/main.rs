@@ -10,6 +10,7 @@ mod hostile_messages;
 mod lines;
 mod malformed;
 mod resources;
+mod revisions;
 mod rounds;
 mod streams;
 mod told;
