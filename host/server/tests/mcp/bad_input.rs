@@ -15,7 +15,7 @@ use crate::web::{JSON, Reply, Web, modern, start};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const PAGE: &str = include_str!("../../../../docs/mcp.md");
-/// Rows with tests of their own: they need a state of the server.
+/// Rows with tests of their own, which read the row: they need a state of the server.
 const ELSEWHERE: [&str; 6] = [
     "more bytes of bodies and of `resources/read` than the server holds",
     "an id that a running request of the session has",
@@ -32,8 +32,35 @@ pub(crate) struct Row {
     status: u16,
     /// The code of an answer without an error of the protocol is 0.
     pub(crate) code: i64,
-    /// The code in the error's data, if the row says one.
-    word: Option<&'static str>,
+    /// The codes that the error's data or the problem can have, if the row says any.
+    words: Vec<&'static str>,
+    /// Whether the answer says when to try again.
+    can_wait: bool,
+}
+
+impl Row {
+    /// What differs from the answer.
+    fn complaint(&self, reply: &Reply) -> Option<String> {
+        let message = reply.message();
+        let error = &message["error"];
+        let word = if error.is_null() { &message["code"] } else { &error["data"]["code"] };
+        let has_word = self.words.is_empty() || self.words.iter().any(|known| word == known);
+        let wait = error["data"]["retry_after_ms"].as_u64().map(|wait| wait.div_ceil(1000).max(1).to_string());
+        let is_good = (reply.status, error["code"].as_i64().unwrap_or(0)) == (self.status, self.code)
+            && has_word
+            && wait.as_deref() == reply.header("retry-after")
+            && wait.is_some() == self.can_wait;
+        (!is_good).then(|| format!("{}: {reply:?}", self.case))
+    }
+}
+
+/// Compares an answer with its row of the table of requests, which is listed as one with a test of its own.
+#[track_caller]
+pub(crate) fn is_as_the_page_says(case: &str, reply: &Reply) {
+    assert!(ELSEWHERE.contains(&case), "`{case}` is not in the list");
+    let row = rows("| request over HTTP |").into_iter().find(|row| row.case == case);
+    let row = row.unwrap_or_else(|| panic!("no row `{case}`"));
+    assert_eq!(row.complaint(reply), None);
 }
 
 /// The rows of the table that begins with this head.
@@ -48,9 +75,10 @@ pub(crate) fn rows(head: &str) -> Vec<Row> {
             digits.parse::<i64>().map_or(0, |number| sign * number)
         };
         let (status, code) = if cells.len() == 3 { (cells[1], cells[2]) } else { ("", cells[1]) };
-        let word =
-            code.split_once(", `").and_then(|(_, word)| word.strip_suffix('`')).filter(|word| !word.contains('`'));
-        Row { case: cells[0], status: u16::try_from(number(status)).expect("a status"), code: number(code), word }
+        let words = code.split('`').skip(1).step_by(2).collect();
+        let can_wait = status.ends_with(", `Retry-After`");
+        let status = u16::try_from(number(status)).expect("a status");
+        Row { case: cells[0], status, code: number(code), words, can_wait }
     })
     .collect()
 }
@@ -248,12 +276,7 @@ async fn each_bad_message_has_its_status_and_code() {
             complaints.push(format!("no row `{case}`: {reply:?}"));
             continue;
         };
-        let error = reply.message()["error"].take();
-        let got = (reply.status, error["code"].as_i64().unwrap_or(0));
-        let has_word = row.word.is_none_or(|word| error["data"]["code"] == *word);
-        if got != (row.status, row.code) || !has_word {
-            complaints.push(format!("{case}: {reply:?}"));
-        }
+        complaints.extend(row.complaint(reply));
     }
     for Row { case, .. } in &rows {
         let is_tried = replies.iter().any(|(tried, _)| tried == case);

@@ -7,6 +7,7 @@ mod client;
 mod fixture;
 mod forms;
 mod hostile_messages;
+mod later;
 mod lines;
 mod malformed;
 mod resources;

@@ -11,12 +11,13 @@ use toolcell::{Definition, Registry, Tool};
 use toolcell_server::mcp::McpOptions;
 use toolcell_server::{Served, Service};
 
+use crate::bad_input::is_as_the_page_says;
 use crate::client::initialize;
 use crate::fixture::service;
 use crate::web::{JSON, PATIENCE, modern, request, start};
 
 /// Opens a stream of changes without a session.
-fn listen() -> (String, String) {
+pub(super) fn listen() -> (String, String) {
     let (headers, mut message) = modern(1, "subscriptions/listen", None);
     message["params"]["notifications"] = json!({"toolsListChanged": true});
     (format!("{JSON}{headers}"), message.to_string())
@@ -33,11 +34,9 @@ async fn a_tenant_has_a_bounded_number_of_open_streams() {
     let (_other, head) = web.begin(1, "POST", &headers, &body).await;
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     for (method, headers, body) in [("POST", &*headers, &*body), ("GET", &*session, "")] {
-        let (mut stream, head) = web.begin(0, method, headers, body).await;
-        assert!(head.starts_with("HTTP/1.1 429") && head.contains("retry-after: 60\r\n"), "{head}");
-        let mut told = String::new();
-        stream.read_to_string(&mut told).await.unwrap();
-        assert!(told.contains(r#""code":"too_many_streams""#), "{told}");
+        let full = web.send(0, method, headers, body).await;
+        is_as_the_page_says("more open streams than a tenant may have: `GET`, `subscriptions/listen`", &full);
+        assert_eq!(full.header("retry-after"), Some("60"), "{full:?}");
     }
     // Another tenant has its own, and a stream that was closed leaves its place.
     let other = TcpStream::connect(web.address).await.unwrap();
@@ -81,7 +80,7 @@ async fn a_key_of_a_tenant_that_is_not_served_opens_no_session() {
     let web = start(service, &registry, McpOptions::default()).await;
     let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});
     let reply = web.send_with(&web.gone, "POST", JSON, &message.to_string()).await;
-    assert_eq!((reply.status, &reply.message()["code"]), (403, &json!("forbidden")), "{reply:?}");
+    is_as_the_page_says("a key of a tenant that is not served", &reply);
 }
 
 #[tokio::test]
@@ -95,12 +94,8 @@ async fn a_tenant_without_quota_is_told_when_to_try_again_before_its_call() {
     let (unknown, unknown_call) = modern(1, "tools/call", Some("nothing"));
     for (headers, call) in [(headers, call), (format!("{JSON}{unknown}"), unknown_call)] {
         let refused = web.send_with(&web.globex, "POST", &headers, &call.to_string()).await;
-        assert_eq!(
-            (refused.status, &refused.message()["error"]["data"]["code"]),
-            (429, &json!("quota")),
-            "{refused:?}"
-        );
-        assert!(refused.header("retry-after").is_some());
+        is_as_the_page_says("a call without quota, or with too many calls running", &refused);
+        assert_eq!(refused.message()["error"]["data"]["code"], "quota", "{refused:?}");
     }
     let counted = service.metrics_text();
     assert!(counted.contains(r#"toolcell_refused_total{tenant="globex",code="quota"} 2"#), "{counted}");
@@ -132,7 +127,7 @@ async fn a_session_has_one_running_request_of_an_id() {
     assert_eq!(waits.recv().await, Some("started"));
     let ping = json!({"jsonrpc": "2.0", "id": 7, "method": "ping"}).to_string();
     let again = web.send(0, "POST", &session, &ping).await;
-    assert_eq!((again.status, &again.message()["error"]["code"]), (400, &json!(-32600)), "{again:?}");
+    is_as_the_page_says("an id that a running request of the session has", &again);
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
     for _ in 0..2 {
         assert_eq!(web.send(0, "POST", &session, &cancel.to_string()).await.status, 202);
@@ -190,7 +185,7 @@ async fn the_stream_of_a_running_call_is_taken_up_by_its_last_event() {
 }
 
 /// Reads until something is there.
-async fn until<T>(stream: &mut TcpStream, look: impl Fn(&str) -> Option<T>) -> T {
+pub(super) async fn until<T>(stream: &mut TcpStream, look: impl Fn(&str) -> Option<T>) -> T {
     let mut told = Vec::new();
     let reading = async {
         loop {

@@ -1,0 +1,105 @@
+//! Calls that can be made later: over HTTP before they begin as the page says, otherwise as a result that says when.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolcell::{Definition, HandlerError, Outcome, Registry, Tool};
+use toolcell_server::mcp::McpOptions;
+use toolcell_server::{Quota, Served, ServedTenant, Service, ServiceLimits};
+
+use crate::bad_input::is_as_the_page_says;
+use crate::client::{Client, stateless};
+use crate::fixture::service;
+use crate::web::{JSON, modern, start};
+
+const WAIT: &str = "toolcell/retry_after_ms";
+const REFUSAL: &str = "/result/_meta/toolcell~1error/refusal";
+
+/// A service with this quota for callers without a tenant, and so many calls at once.
+fn limited(registry: &Registry, quota: Quota, calls: usize) -> Service {
+    let served = Served::new(registry).with_untenanted(ServedTenant::default().with_quota(quota));
+    let limits = ServiceLimits::default().with_in_flight(calls);
+    Service::builder(served).with_limits(limits).build().unwrap()
+}
+
+/// A client of each era, with what its requests have as metadata.
+async fn clients(service: &Service) -> [(Client, Value); 2] {
+    let options = || McpOptions::default().with_stop_grace(Duration::ZERO);
+    let mut session = Client::start(service.clone(), options());
+    session.initialize(json!({})).await;
+    [(session, json!({})), (Client::start(service.clone(), options()), stateless(json!({})))]
+}
+
+#[track_caller]
+fn is_refused_for_a_time(told: &Value, kind: &str) {
+    let refusal = told.pointer(REFUSAL).unwrap_or_else(|| panic!("{told}"));
+    assert_eq!((&told["result"]["isError"], &refusal["kind"]), (&json!(true), &json!(kind)), "{told}");
+    let wait = &told["result"]["_meta"][WAIT];
+    assert!(wait.as_u64().is_some_and(|wait| wait > 0) && *wait == refusal["retry_after_ms"], "{told}");
+}
+
+#[tokio::test]
+async fn over_http_more_calls_than_the_server_makes_are_refused_as_the_page_says() {
+    let (_, registry, mut waits) = service();
+    // Of two calls each tenant leaves as many free as it has.
+    let limits = ServiceLimits::default().with_in_flight(2);
+    let service = Service::builder(Served::new(&registry)).with_limits(limits).build().unwrap();
+    let web = start(service.clone(), &registry, McpOptions::default().with_stop_grace(Duration::ZERO)).await;
+    let (headers, wait) = modern(1, "tools/call", Some("wait"));
+    let (running, call) = (web.request(0, "POST", &format!("{JSON}{headers}"), &wait.to_string()), wait);
+    let mut stream = tokio::net::TcpStream::connect(web.address).await.unwrap();
+    tokio::io::AsyncWriteExt::write_all(&mut stream, running.as_bytes()).await.unwrap();
+    assert_eq!(waits.recv().await, Some("started"));
+    let full = web.post(1, &headers, &call).await;
+    is_as_the_page_says("a call without quota, or with too many calls running", &full);
+    assert_eq!(full.message()["error"]["data"]["code"], "overloaded", "{full:?}");
+    drop(stream);
+    assert_eq!(waits.recv().await, Some("stopped"));
+}
+
+#[tokio::test]
+async fn over_lines_a_call_without_quota_is_a_result_that_says_when_to_try_again() {
+    let (_, registry, _) = service();
+    let service = limited(&registry, Quota::default().with_calls_per_minute(1), 8);
+    for (at, (mut client, meta)) in clients(&service).await.into_iter().enumerate() {
+        let call = json!({"name": "text", "_meta": meta});
+        if at == 0 {
+            let first = client.ask(1, "tools/call", call.clone()).await;
+            assert_eq!((&first["result"]["isError"], first["result"]["_meta"].get(WAIT)), (&json!(false), None));
+        }
+        is_refused_for_a_time(&client.ask(2, "tools/call", call).await, "quota");
+        client.end().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn over_lines_more_calls_than_the_server_makes_are_results_that_say_when_to_try_again() {
+    let (_, registry, mut waits) = service();
+    let service = limited(&registry, Quota::default(), 1);
+    for (mut client, meta) in clients(&service).await {
+        let call = |name: &str| json!({"name": name, "_meta": meta});
+        client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call("wait")})).await;
+        assert_eq!(waits.recv().await, Some("started"));
+        is_refused_for_a_time(&client.ask(2, "tools/call", call("text")).await, "overloaded");
+        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+        client.send(cancel).await;
+        assert_eq!(waits.recv().await, Some("stopped"));
+        client.end().await.unwrap();
+        while service.running() != 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_error_of_a_tool_says_when_to_try_again() {
+    let registry = Registry::new();
+    let later =
+        async |_: Value| -> Outcome { HandlerError::new("later").retryable_after(Duration::from_secs(2)).into() };
+    registry.register(Tool::native(Definition::new("later", "Fails.").unwrap(), later).unwrap()).unwrap();
+    for (mut client, meta) in clients(&limited(&registry, Quota::default(), 8)).await {
+        let told = client.ask(1, "tools/call", json!({"name": "later", "_meta": meta})).await;
+        assert_eq!((&told["result"]["isError"], &told["result"]["_meta"][WAIT]), (&json!(true), &json!(2_000)));
+        client.end().await.unwrap();
+    }
+}
