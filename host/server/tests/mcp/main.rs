@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod cancels;
+mod changes;
 mod client;
 mod fixture;
 mod forms;

@@ -1,0 +1,57 @@
+//! Changes of a tenant's list of tools, as its open streams over HTTP tell them.
+
+use serde_json::json;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+use toolcell_server::mcp::McpOptions;
+use toolcell_server::{Served, ServedTenant};
+
+use crate::fixture::service;
+use crate::streams::{listen, until};
+use crate::web::{PATIENCE, start};
+
+const CHANGED: &str = "notifications/tools/list_changed";
+
+async fn is_told(stream: &mut TcpStream) {
+    until(stream, |told| told.contains(CHANGED).then_some(())).await;
+}
+
+/// Both kinds of streams of one tenant, beside one of another tenant: each hears of its own change, once.
+#[tokio::test]
+async fn a_changed_list_is_told_on_the_streams_of_its_tenant_only() {
+    let (service, registry, _) = service();
+    let web = start(service.clone(), &registry, McpOptions::default()).await;
+    let session = web.open().await;
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(web.post(0, &session, &initialized).await.status, 202);
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    assert_eq!(web.post(0, &session, &ping).await.status, 200, "the session is open");
+    let (headers, body) = listen();
+    let acknowledged = |told: &str| told.contains("notifications/subscriptions/acknowledged").then_some(());
+    let (mut get, _) = web.begin(0, "GET", &session, "").await;
+    let (mut listening, _) = web.begin(0, "POST", &headers, &body).await;
+    let (mut other, _) = web.begin_with(&web.globex, "POST", &headers, &body).await;
+    for stream in [&mut listening, &mut other] {
+        until(stream, acknowledged).await;
+    }
+    let tools = |names: &[&'static str]| ServedTenant::default().with_tools(names.to_vec());
+    let all = ServedTenant::default;
+    let serve = |acme: ServedTenant, globex: ServedTenant| {
+        service.replace(Served::new(&registry).with_tenant("acme", acme).with_tenant("globex", globex));
+    };
+    // A change of the other tenant's tools alone, and after it one of this tenant's.
+    serve(all(), tools(&["echo"]));
+    is_told(&mut other).await;
+    serve(tools(&["echo", "text"]), tools(&["echo"]));
+    for stream in [&mut get, &mut listening] {
+        is_told(stream).await;
+    }
+    // What else was told is there when the streams end.
+    assert!(web.store.revoke(&web.ids[0]).unwrap());
+    for mut stream in [get, listening] {
+        let mut rest = String::new();
+        let ended = tokio::time::timeout(PATIENCE, stream.read_to_string(&mut rest)).await;
+        ended.expect("the stream ends").unwrap();
+        assert!(!rest.contains(CHANGED), "it is told once: {rest}");
+    }
+}
