@@ -1,13 +1,17 @@
-//! Components behind the server: a guest that loops is stopped, and what it used is charged.
+//! Components behind the server: a guest that loops is stopped, what it used is charged, and the rights of its
+//! tenant narrow its requests.
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
-use toolcell::{Component, Engine, Executor, Limits, ManualClock, Registry};
-use toolcell_server::{Authenticator, HttpServer, ListenOptions, Quota, Served, ServedTenant, Service};
-use toolcell_test_guests::{Hostile, Misdeed, Place};
+use toolcell::kv::MemoryStore;
+use toolcell::{
+    Component, Engine, Executor, Grants, Limits, ManualClock, Missing, Overlay, Placement, Registry, Tenant,
+};
+use toolcell_server::{ApiKeyStore, Authenticator, HttpServer, ListenOptions, Quota, Served, ServedTenant, Service};
+use toolcell_test_guests::{Hostile, Misdeed, Place, bytes};
 
 use crate::client::{Reply, request, send};
 
@@ -80,4 +84,46 @@ async fn fuel_is_charged_and_a_tenant_in_debt_waits() {
     assert_eq!((refused.status, refused.code().as_str()), (429, "quota"), "{refused:?}");
     clock.advance(Duration::from_millis(((debt + 1) * 60_000).div_ceil(FUEL)));
     assert_eq!(usage(address).await.json()["fuel_left"], 1);
+}
+
+/// A tool with a granted key store, called for a tenant whose overlay has other keys than the grant, and for one without.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_overlay_of_a_tenant_denies_what_its_tool_is_granted() {
+    let engine = Engine::builder().placement(Placement::Cells).keys(MemoryStore::new()).build().expect("a fixture");
+    let mut grants = Grants::default();
+    grants.keys.push("write notes/*".parse().expect("a rule"));
+    let notes = Component::load_with(&engine, bytes("notes"), grants, Missing::Refused).await.expect("a fixture");
+    let registry = Registry::new();
+    registry.register_all(notes.tools().iter().cloned()).expect("a fixture");
+    let mut overlay = Overlay::default();
+    overlay.keys = Some(vec!["read notes/*".parse().expect("a rule")]);
+    let narrowed = ServedTenant::default().with_narrowed(Tenant::default().with_overlay(overlay));
+    let served = Served::new(&registry).with_tenant("acme", narrowed).with_tenant("globex", ServedTenant::default());
+    let service = Service::builder(served).build().expect("a fixture");
+    let dir = tempfile::tempdir().expect("a fixture");
+    let keys = ApiKeyStore::open(dir.path().join("keys.json")).expect("a fixture");
+    let [acme, globex] = ["acme", "globex"].map(|name| keys.add(name).expect("a fixture").key.expose().to_owned());
+    let auth = Authenticator::api_keys(keys);
+    let server = HttpServer::bind(service.clone(), auth, ListenOptions::default()).await.expect("a fixture");
+    let address = server.address();
+    tokio::spawn(server.serve(std::future::pending()));
+    let call = async |key: &str, arguments: Value| -> Value {
+        let call = json!({"name": "notes", "arguments": arguments}).to_string();
+        let headers = format!("{JSON}Authorization: Bearer {key}\r\n");
+        let reply = send(address, request("POST /v1/calls", &headers, &call).as_bytes()).await.expect("a response");
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.json()["outcome"].take()
+    };
+    let add = || json!({"action": "add", "title": "milk", "text": "two litres"});
+    let denied = call(&acme, add()).await;
+    let message = denied["error"]["message"].as_str().unwrap_or_else(|| panic!("{denied}"));
+    assert!(message.starts_with("`kv write notes/milk` is denied for this tenant"), "{message}");
+    assert!(call(&globex, add()).await["ok"].is_object(), "the other tenant has all that is granted");
+    // What the overlay leaves is there, and the tenant's own: the other's note is not.
+    let list = || json!({"action": "list"});
+    assert_eq!(call(&acme, list()).await["ok"]["value"]["titles"], json!([]));
+    assert_eq!(call(&globex, list()).await["ok"]["value"]["titles"], json!(["milk"]));
+    let counted = service.metrics_text();
+    let denials: Vec<_> = counted.lines().filter(|line| line.starts_with("toolcell_denials_total{")).collect();
+    assert_eq!(denials, [r#"toolcell_denials_total{tenant="acme",layer="tenant"} 1"#]);
 }
