@@ -220,6 +220,35 @@ async fn a_request_that_is_sent_again_is_answered_again_and_not_made_again() {
     assert_eq!(fixture.waits.recv().await, Some("stopped"));
 }
 
+/// Each path with several calls: the answer is the same, no tool runs again, and the key is of one path and one body.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_sent_again_is_answered_again_and_not_made_again() {
+    let fixture = Fixture::start().await;
+    let calls = async || fixture.ask(&fixture.acme, "GET /v1/usage", "", "").await.json()["calls"].as_u64();
+    let call = |member: &str, id: &str| json!({"name": "echo", "id": id, member: {"n": 1}});
+    let lines =
+        [("POST /v1/batch", "arguments", "/messages/0/content"), ("POST /v1/steps", "args", "/steps/0/success")];
+    for (at, (line, member, pointer)) in (1..).zip(lines) {
+        let key = format!("Idempotency-Key: {at}\r\n");
+        let body = json!({"calls": [call(member, "a"), call(member, "b")]}).to_string();
+        let send = async |headers: &str, body: &str| fixture.ask(&fixture.acme, line, headers, body).await;
+        let first = send(&key, &body).await;
+        assert_eq!((first.status, first.header("idempotency-replayed")), (200, None), "{line}: {first:?}");
+        assert!(first.json().pointer(pointer).is_some(), "{line}: {first:?}");
+        assert_eq!(calls().await, Some(at * 2), "{line}");
+        let again = send(&key, &body).await;
+        assert_eq!((again.status, again.header("idempotency-replayed")), (200, Some("true")), "{line}: {again:?}");
+        assert_eq!(again.body, first.body, "{line}");
+        let other = json!({"calls": [call(member, "c")]}).to_string();
+        assert_eq!(send(&key, &other).await.code(), "idempotency_mismatch", "{line}");
+        assert_eq!(calls().await, Some(at * 2), "{line}: no tool runs again");
+    }
+    // A key that one path has taken is refused on another, also with the same body.
+    let body = json!({"calls": [call("arguments", "a"), call("arguments", "b")]}).to_string();
+    let other = fixture.ask(&fixture.acme, "POST /v1/steps", "Idempotency-Key: 1\r\n", &body).await;
+    assert_eq!((other.status, other.code().as_str()), (422, "idempotency_mismatch"), "{other:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_api_describes_itself() {
     let fixture = Fixture::start().await;
@@ -244,6 +273,16 @@ async fn the_api_describes_itself() {
             assert_eq!(reply.status == 401, is_secured, "{method} {path}: {reply:?}");
         }
     }
+    // And every path of the page is in the document.
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let mut paths = 0;
+    for (method, path) in rows.filter_map(|(first, _)| first.split_once(" /")) {
+        let operation = &document["paths"][format!("/{path}")][method.to_lowercase()];
+        assert!(operation.is_object(), "the document has no `{method} /{path}`");
+        paths += 1;
+    }
+    let operations = document["paths"].as_object().unwrap().values().map(|path| path.as_object().unwrap().len());
+    assert_eq!(paths + 1, operations.sum::<usize>(), "each path but that of the document has one row");
     assert_eq!(get("/health").await.json(), json!({"status": "ok"}));
     assert_eq!(get("/ready").await.json(), json!({"ready": true, "problems": {}, "authentication": "required"}));
     fixture.service.report("configuration", Some("it has no tools".into()));

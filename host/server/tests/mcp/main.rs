@@ -10,6 +10,7 @@ mod forms;
 mod hostile_messages;
 mod later;
 mod lines;
+mod listed;
 mod malformed;
 mod resources;
 mod revisions;

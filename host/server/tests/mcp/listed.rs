@@ -1,0 +1,76 @@
+//! What tells a client about a tool before its call, and about the call after it: annotations and the receipt.
+
+use serde_json::{Value, json};
+use toolcell::{Definition, Hints, Registry, Tool};
+use toolcell_server::mcp::McpOptions;
+use toolcell_server::{Served, Service};
+
+use crate::client::{Client, stateless};
+use crate::fixture::service;
+
+const PAGE: &str = include_str!("../../../../docs/json.md");
+
+/// A client of each era, with what its requests have as metadata.
+async fn clients(service: &Service) -> [(Client, Value); 2] {
+    let mut session = Client::start(service.clone(), McpOptions::default());
+    session.initialize(json!({})).await;
+    [(session, json!({})), (Client::start(service.clone(), McpOptions::default()), stateless(json!({})))]
+}
+
+#[tokio::test]
+async fn the_hints_of_a_tool_are_its_annotations_and_one_without_has_none() {
+    let all = [[true, true, false, true], [true, false, false, false], [false, true, true, false]];
+    let registry = Registry::new();
+    let tool = |name: String, hints: Hints| {
+        let mut definition = Definition::new(name, "Does it.").unwrap();
+        definition.hints = hints;
+        registry.register(Tool::native(definition, async |_: Value| json!("done")).unwrap()).unwrap();
+    };
+    for (at, [read_only, idempotent, destructive, open_world]) in (0..).zip(all) {
+        let mut hints = Hints::default();
+        (hints.read_only, hints.idempotent) = (read_only, idempotent);
+        (hints.destructive, hints.open_world) = (destructive, open_world);
+        tool(format!("tool_{at}"), hints);
+    }
+    tool("tool_without".into(), Hints::default());
+    let service = Service::builder(Served::new(&registry)).build().unwrap();
+    for (mut client, meta) in clients(&service).await {
+        let listed = client.ask(1, "tools/list", json!({"_meta": meta})).await["result"]["tools"].take();
+        for (at, [read_only, idempotent, destructive, open_world]) in (0..).zip(all) {
+            let expected = json!({"readOnlyHint": read_only, "idempotentHint": idempotent,
+                "destructiveHint": destructive, "openWorldHint": open_world});
+            assert_eq!(listed[at]["annotations"], expected, "{listed}");
+        }
+        let without = &listed[all.len()];
+        assert_eq!((&without["name"], without.get("annotations")), (&json!("tool_without"), None), "{listed}");
+        client.end().await.unwrap();
+    }
+}
+
+/// However the call ended.
+#[tokio::test]
+async fn every_result_has_the_receipt_with_the_members_of_the_page() {
+    let example = PAGE.split_once("```json Usage\n").and_then(|(_, rest)| rest.split_once("\n```")).unwrap().0;
+    let example: Value = serde_json::from_str(example).unwrap();
+    let members = |receipt: &Value| -> Vec<String> { receipt.as_object().unwrap().keys().cloned().collect() };
+    let (service, ..) = service();
+    for (mut client, meta) in clients(&service).await {
+        for (tool, arguments) in [
+            ("echo", json!({"n": 1})),
+            ("echo", json!({"n": "x"})),
+            ("ask", json!({})),
+            ("halt", json!({})),
+            ("fail", json!({})),
+        ] {
+            let told = client.ask(1, "tools/call", json!({"name": tool, "arguments": arguments, "_meta": meta})).await;
+            let receipt = &told["result"]["_meta"]["toolcell/usage"];
+            assert!(receipt.is_object(), "{tool}: {told}");
+            assert_eq!(members(receipt), members(&example), "{tool}: {told}");
+            assert!(receipt["wall_us"].is_u64() && receipt["host_calls"] == 0, "{tool}: {told}");
+            // A native tool has no instructions to count.
+            assert!(receipt["fuel"].is_null(), "{tool}: {told}");
+            assert_eq!(receipt["bytes_in"], arguments.to_string().len(), "{tool}: {told}");
+        }
+        client.end().await.unwrap();
+    }
+}
