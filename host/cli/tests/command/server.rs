@@ -15,6 +15,11 @@ pub(crate) struct Server {
 impl Server {
     /// One whose port has five digits.
     pub(crate) fn answering(body: &'static str) -> Self {
+        Self::answering_with("200 OK", body)
+    }
+
+    /// One whose answers have this status.
+    pub(crate) fn answering_with(status: &'static str, body: &'static str) -> Self {
         let bound = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let listener =
             std::iter::repeat_with(bound).find(|listener| listener.local_addr().expect("bound").port() > 9999);
@@ -23,7 +28,7 @@ impl Server {
         let server = Self { address: listener.local_addr().expect("bound"), heads: Arc::clone(&heads) };
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let head = answered(stream, body);
+                let head = answered(stream, status, body);
                 heads.lock().push(head);
             }
         });
@@ -44,13 +49,13 @@ impl Server {
     }
 }
 
-fn answered(mut stream: TcpStream, body: &str) -> String {
+fn answered(mut stream: TcpStream, status: &str, body: &str) -> String {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
         head.push(byte[0]);
     }
     // A client that is gone needs no answer.
-    let _ =
-        write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let told = format!("HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n", body.len());
+    let _ = write!(stream, "{told}{body}");
     String::from_utf8_lossy(&head).into_owned()
 }

@@ -9,6 +9,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
+use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use parking_lot::Mutex;
 use prost::Message as _;
 use rustix::process::Signal;
@@ -160,6 +161,56 @@ fn an_mcp_call_with_one_request_is_a_tree_of_three_spans() {
         let told = format!("{spans:?}");
         assert!(!told.contains("canary"), "{told}");
     }
+}
+
+/// Each call has a trace of its own. A page that says it is an error is a good page for its tool, and a failed request for its span.
+#[test]
+fn a_failed_request_of_a_tool_has_the_type_of_its_error() {
+    let (good, bad) = (Server::answering("canary-body"), Server::answering_with("503 Busy", "canary-body"));
+    let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let gone_url = format!("http://{}/canary", gone.local_addr().expect("bound"));
+    let rule = |url: &str| format!("{{ rule = \"GET {url}\", private = [\"127.0.0.0/8\"] }}");
+    let rules = [rule(&good.url("/canary")), rule(&bad.url("/canary")), rule(&gone_url)].join(", ");
+    let place = Place::new(&format!(
+        "[components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\nhttp = [{rules}]\n"
+    ));
+    fs::copy(example("fetch"), place.path().join("fetch.wasm")).expect("a place");
+    place.approve();
+    let collector = Collector::start();
+    let server = Served::start(&place, &["--otlp", &collector.url]);
+    // It is taken: no other server gets the port, and a connection is closed before an answer.
+    std::thread::spawn(move || gone.incoming().for_each(drop));
+    // The span of the request, and of the call.
+    let cases = [
+        (good.url("/canary"), (Some("GET"), None), ("ok", None)),
+        (bad.url("/canary"), (Some("GET"), Some("503")), ("ok", None)),
+        (gone_url, (Some("GET"), Some("broken")), ("error", Some("tool_error"))),
+        (good.url("/other"), (None, Some("denied")), ("error", Some("tool_error"))),
+    ];
+    for (at, (url, ..)) in (1..).zip(&cases) {
+        let trace = format!("traceparent: 00-{at:032x}-{CALLER}-01\r\n");
+        let call = json!({"name": "fetch", "arguments": {"url": url}});
+        let answer = server.answer("POST", "/v1/calls", &trace, Some(&call));
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+    assert_eq!(server.end(Signal::TERM), Some(0));
+    let all = collector.spans();
+    for (at, (url, (method, error), (outcome, call_error))) in (1..).zip(cases) {
+        let spans: Vec<Span> = all.iter().filter(|span| hex(&span.trace_id) == format!("{at:032x}")).cloned().collect();
+        let request = below(&spans, CALLER);
+        let call = below(&spans, &hex(&request.span_id));
+        let sent = below(&spans, &hex(&call.span_id));
+        says(call, &[("toolcell.outcome", outcome)]);
+        // The server did not fail, whatever the tool met.
+        for (span, error) in [(request, None), (call, call_error), (sent, error)] {
+            assert_eq!(attribute(span, "error.type").as_deref(), error, "{url}: {span:#?}");
+            let is_failed = span.status.as_ref().is_some_and(|status| status.code() == StatusCode::Error);
+            assert_eq!(is_failed, error.is_some(), "{url}: {span:#?}");
+        }
+        assert_eq!(attribute(sent, "http.request.method").as_deref(), method, "{sent:#?}");
+    }
+    let told = format!("{all:?}");
+    assert!(!told.contains("canary"), "{told}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Components behind the server: a guest that loops is stopped, what it used is charged, and the rights of its
+//! Components behind the server: a guest that loops is stopped, what it used is charged and counted, and the rights of its
 //! tenant narrow its requests.
 
 use std::time::Duration;
@@ -126,4 +126,32 @@ async fn the_overlay_of_a_tenant_denies_what_its_tool_is_granted() {
     let counted = service.metrics_text();
     let denials: Vec<_> = counted.lines().filter(|line| line.starts_with("toolcell_denials_total{")).collect();
     assert_eq!(denials, [r#"toolcell_denials_total{tenant="acme",layer="tenant"} 1"#]);
+}
+
+/// The histogram has a call under each bound that is at least its fuel.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_fuel_of_a_call_is_counted_as_its_receipt_says() {
+    let (address, service, _) = looping(Quota::default()).await;
+    let named = |suffix: &str| format!(r#"toolcell_call_fuel_{suffix}{{tenant="",tool="hostile"}}"#);
+    assert!(!service.metrics_text().contains(&named("count")), "there was no call");
+    let mut used = Vec::new();
+    for fuel in [100_000, 2_000_000] {
+        let body = json!({"name": "hostile", "limits": {"fuel": fuel}}).to_string();
+        let ended = send(address, request("POST /v1/calls", JSON, &body).as_bytes()).await.unwrap().json();
+        used.push(ended["usage"]["fuel"].as_u64().unwrap_or_else(|| panic!("{ended}")) as f64);
+    }
+    let text = service.metrics_text();
+    let number = |line: &str| line.rsplit(' ').next().and_then(|number| number.parse::<f64>().ok()).expect("a number");
+    let of = |suffix: &str| number(text.lines().find(|line| line.starts_with(&named(suffix))).expect("a series"));
+    assert_eq!((of("count"), of("sum")), (2.0, used.iter().sum::<f64>()), "{text}");
+    let mut buckets = 0;
+    for line in text.lines() {
+        let Some(rest) = line.strip_prefix("toolcell_call_fuel_bucket{le=\"") else { continue };
+        let bound = rest.split_once('"').expect("a bound").0;
+        let bound = bound.replace("+Inf", "inf").parse::<f64>().expect("a bound");
+        let below = used.iter().filter(|used| **used <= bound).count();
+        assert_eq!(number(line), below as f64, "{line}");
+        buckets += 1;
+    }
+    assert!(buckets > 2, "{text}");
 }
