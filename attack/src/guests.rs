@@ -37,10 +37,7 @@ impl Guests {
             let good = load_for_good(&engine, Hostile::answering(Answer::Echo).component(), Grants::default());
             (engine, good)
         };
-        Self {
-            seed: stage.seed,
-            engines: [Placement::Adaptive, Placement::Cells, Placement::Inline].map(set_up).into(),
-        }
+        Self { seed: stage.seed, engines: [Placement::Cells, Placement::Inline].map(set_up).into() }
     }
 }
 
@@ -63,7 +60,7 @@ impl Theatre for Guests {
         if dice.one_in(8) {
             guest.more_memories = dice.index(9);
         }
-        let (engine, good) = &self.engines[dice.index(self.engines.len())];
+        let (engine, good) = &self.engines[dice.index(2)];
         let what = || format!("{misdeed:?} in {place:?}");
         match load_with(engine, guest.component(), Grants::default()) {
             Err(error) if is_typed(&error) => tally.survived(),

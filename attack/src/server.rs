@@ -63,7 +63,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new(stage: &Stage) -> Self {
-        let engine = stage.engine(Placement::Adaptive).build().expect("an engine");
+        let engine = stage.engine(Placement::Cells).build().expect("an engine");
         let registry = Registry::new();
         for component in ["desk", "mischief"] {
             let loaded = load_for_good(&engine, bytes(component), toolcell::Grants::default());

@@ -44,17 +44,14 @@ impl Slots {
             let all = |pages: &[u32]| pages.iter().flat_map(|pages| MORE.map(|more| guest(*pages, more))).collect();
             Guests { often: all(&OFTEN), seldom: all(&SELDOM), _engine: engine }
         };
-        Self {
-            seed: stage.seed,
-            engines: [Placement::Adaptive, Placement::Cells, Placement::Inline].map(set_up).into(),
-        }
+        Self { seed: stage.seed, engines: [Placement::Cells, Placement::Inline].map(set_up).into() }
     }
 }
 
 impl Theatre for Slots {
     fn attempt(&mut self, case: u64, tally: &mut Tally) {
         let mut dice = Dice::of(self.seed, "slots", case);
-        let guests = &self.engines[dice.index(self.engines.len())];
+        let guests = &self.engines[dice.index(2)];
         let one = |_| {
             let from = if dice.one_in(200) { &guests.seldom } else { &guests.often };
             dice.pick(from)

@@ -23,13 +23,13 @@ const SUM: &str = r#"{"expression":"2 * (3 + 4) - sqrt(16)"}"#;
 
 fn main() -> Result<()> {
     let bench = Bench::new()?;
-    bench.one_call("tiny echo guest", &echo().component(), "hostile", TEXT, &[2.0, 2.0, f64::INFINITY])?;
+    bench.one_call("tiny echo guest", &echo().component(), "hostile", TEXT, &[2.0, f64::INFINITY])?;
     bench.one_call(
         "calculator (Rust, JSON in and out)",
         &toolcell_test_guests::bytes("calculator"),
         "calculator",
         SUM,
-        &[1.25, 1.25, f64::INFINITY],
+        &[1.25, f64::INFINITY],
     )?;
     bench.two_threads()
 }
@@ -42,7 +42,6 @@ fn echo() -> Hostile {
 struct Bench {
     runtime: Runtime,
     inline: Engine,
-    adaptive: Engine,
     cells: Engine,
 }
 
@@ -51,7 +50,6 @@ impl Bench {
         Ok(Self {
             runtime: Builder::new_multi_thread().worker_threads(2).enable_time().build()?,
             inline: Engine::builder().placement(Placement::Inline).build()?,
-            adaptive: Engine::builder().placement(Placement::Adaptive).build()?,
             cells: Engine::builder().placement(Placement::Cells).build()?,
         })
     }
@@ -62,8 +60,7 @@ impl Bench {
 
     fn one_call(&self, title: &str, bytes: &[u8], name: &str, arguments: &str, targets: &[f64]) -> Result<()> {
         let floor = Floor::new(bytes, name)?;
-        let tool = |engine: &Engine| self.tool(engine, bytes, name);
-        let (inline, adaptive, cells) = (tool(&self.inline)?, tool(&self.adaptive)?, tool(&self.cells)?);
+        let (inline, cells) = (self.tool(&self.inline, bytes, name)?, self.tool(&self.cells, bytes, name)?);
         let executor = Executor::new();
         let call = |tool: &Tool| {
             let answered = self.runtime.block_on(executor.call(tool, to(tool, arguments), CallOptions::default()));
@@ -75,7 +72,6 @@ impl Bench {
                     floor.call(arguments).expect("a good call");
                 }),
                 Contender::new("Executor::call, inline", || call(&inline)),
-                Contender::new("Executor::call, adaptive", || call(&adaptive)),
                 Contender::new("Executor::call, cells runtime", || call(&cells)),
             ],
             ROUNDS,

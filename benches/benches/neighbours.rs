@@ -76,7 +76,7 @@ type Good<'a> = (&'static str, &'a Tool, &'a str, usize);
 impl Bench {
     fn new() -> Result<Self> {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
-        let engine = Engine::builder().placement(Placement::Adaptive).build()?;
+        let engine = Engine::builder().placement(Placement::Cells).build()?;
         let tool = |bytes: Vec<u8>, name: &str| runtime.block_on(optimised(&engine, &bytes, name));
         let echo = tool(Hostile::answering(Answer::Echo).component(), "hostile")?;
         let markdown = tool(toolcell_test_guests::bytes("markdown"), "markdown_to_text")?;

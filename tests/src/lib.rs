@@ -14,7 +14,7 @@ use toolcell::{
 };
 
 /// Both places a cell can run at: what is promised holds at each.
-pub const PLACEMENTS: [Placement; 3] = [Placement::Adaptive, Placement::Cells, Placement::Inline];
+pub const PLACEMENTS: [Placement; 2] = [Placement::Cells, Placement::Inline];
 
 /// Bytes that a process has beside its cells: engines, compiled code, arguments that wait or are checked, what handlers keep,
 /// and a test itself.

@@ -30,7 +30,7 @@ fn each_use_is_denied_and_no_socket_is_made() {
     assert_eq!(examination.ungranted(&Grants::default()).count(), 0, "{:?}", examination.imports);
     let inert = |name: &str| examination.imports.iter().any(|row| *row == (name.to_owned(), Standing::Inert));
     assert!(inert("wasi:sockets/tcp@0.2.6") && inert("wasi:sockets/udp@0.2.6"), "{:?}", examination.imports);
-    for placement in [Placement::Adaptive, Placement::Cells, Placement::Inline] {
+    for placement in [Placement::Cells, Placement::Inline] {
         let component = load(&engine(placement, env!("CARGO_TARGET_TMPDIR")), prober.clone()).expect("it loads");
         for address in [tcp.local_addr(), udp.local_addr()].map(|address| address.expect("an address").to_string()) {
             let denied = Arc::<Mutex<Vec<String>>>::default();

@@ -138,7 +138,7 @@ struct Inner {
 /// Configures and builds an [`Engine`].
 ///
 /// # Defaults
-/// [`DEFAULT_CELLS`] cells; [`Isolation::Pooled`]; [`Placement::Adaptive`]; quarantine after [`DEFAULT_PANICS`]; two lanes
+/// [`DEFAULT_CELLS`] cells; [`Isolation::Pooled`]; [`Placement::Cells`]; quarantine after [`DEFAULT_PANICS`]; two lanes
 /// with as many threads each as the machine has cores; no cache, or one of [`DEFAULT_CACHE_BYTES`]; compilation in this
 /// process, at most [`DEFAULT_COMPILES`] components a minute for each tenant; [`Optimise::Later`].
 #[derive(Debug, Clone)]
@@ -178,7 +178,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets the threads of each of the two lanes for guests that do not run in the caller's task. One lane runs short calls. The other one has
+    /// Sets the threads of each of the two lanes of [`Placement::Cells`]. One lane runs short calls. The other one has
     /// a lower priority, and continues calls that take longer than a tick (a millisecond).
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
@@ -378,7 +378,7 @@ impl Engine {
             cells: DEFAULT_CELLS,
             isolation: Isolation::default(),
             threads: None,
-            placement: Placement::Adaptive,
+            placement: Placement::Cells,
             panics: Some(DEFAULT_PANICS),
             cache: None,
             cache_bytes: DEFAULT_CACHE_BYTES,

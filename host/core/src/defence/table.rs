@@ -54,8 +54,6 @@ defences! {
     CellTurns = "cell-turns",
     /// Who mostly runs for long does not begin where short calls do.
     Habits = "habits",
-    /// Only a tool whose calls ended soon begins on its caller's thread.
-    CallersThread = "callers-thread",
     /// Where slices wait, each owner of calls has a turn after a turn of each other owner.
     Turns = "turns",
     // -- a cell's memory

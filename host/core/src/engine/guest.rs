@@ -1,4 +1,4 @@
-//! A guest's future: polled where timers are found, handed from thread to thread, killed from outside.
+//! A guest's future: polled where timers are found, handed from lane to lane, killed from outside.
 //!
 //! Invariants: a kill drops what a guest holds at once, unless it is being polled at that very moment: then it
 //! sees the flag at its next tick. A killed guest's task ends, also one that stands in line.
@@ -7,10 +7,9 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use parking_lot::Mutex;
-use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -102,63 +101,34 @@ impl<F> Remote<F>
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    /// Starts it: in the quick lane, unless the calls before it were mostly stopped there. With `may_be_here`, it begins on this
-    /// thread if the calls before it ended soon.
-    pub(super) fn start(lanes: &Lanes, guest: Guest<F>, may_be_here: bool) -> Self {
+    /// Starts it: in the quick lane, unless the calls before it were mostly stopped there.
+    pub(super) fn start(lanes: &Lanes, guest: Guest<F>) -> Self {
         let (answered, answer) = oneshot::channel();
-        let (first, woken, slow) = (guest.share(), lanes.woken().clone(), lanes.slow().clone());
-        let mut polled_until = None;
+        let (mut first, woken, slow) = (guest.share(), lanes.woken().clone(), lanes.slow().clone());
         if !guest.habit.is_quick() {
             go_on(first, &slow, answered);
-        } else if may_be_here && guest.habit.ends_soon() {
-            begin(first, woken, &slow, answered, true, || ());
-        } else {
-            let slice = Box::new(move |turn: &mut Turn<'_>| {
-                // Others of its kind may have run while it stood in line.
-                if first.habit.is_quick() {
-                    begin(first, woken, &slow, answered, false, || turn.end());
-                } else {
-                    go_on(first, &slow, answered);
+            return Self { guest, answer, polled_until: None, was_polled: false };
+        }
+        let slice = Box::new(move |turn: &mut Turn<'_>| {
+            // Others of its kind may have run while it stood in line.
+            if !first.habit.is_quick() {
+                go_on(first, &slow, answered);
+                return;
+            }
+            match Pin::new(&mut first).poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(answer) => {
+                    turn.end();
+                    send(answered, answer);
                 }
-            });
-            let at_once = lanes.quick().run(&guest.habit.party.quick, Arc::clone(&guest.pulse), slice);
-            polled_until = at_once.then(|| Instant::now() + PATIENCE);
-        }
-        Self { guest, answer, polled_until, was_polled: false }
+                Poll::Pending if first.pulse.is_waiting() => {
+                    woken.spawn(resume(first, slow, answered));
+                }
+                Poll::Pending => go_on(first, &slow, answered),
+            }
+        });
+        let at_once = lanes.quick().run(&guest.habit.party.quick, Arc::clone(&guest.pulse), slice);
+        Self { guest, answer, polled_until: at_once.then(|| Instant::now() + PATIENCE), was_polled: false }
     }
-}
-
-/// Runs the first slice of a guest on this thread and hands over what is left of it. `is_callers`: its caller waits for this
-/// thread. `before_answer` is called before the caller is told of an answer.
-fn begin<F>(
-    mut guest: Guest<F>,
-    woken: Handle,
-    slow: &Slow,
-    answered: oneshot::Sender<F::Output>,
-    is_callers: bool,
-    before_answer: impl FnOnce(),
-) where
-    F: Future<Output: Send> + Send + 'static,
-{
-    let began = processor_time();
-    let poll = Pin::new(&mut guest).poll(&mut Context::from_waker(Waker::noop()));
-    guest.habit.took(processor_time().saturating_sub(began), is_callers);
-    match poll {
-        Poll::Ready(answer) => {
-            before_answer();
-            send(answered, answer);
-        }
-        Poll::Pending if guest.pulse.is_waiting() => {
-            woken.spawn(resume(guest, slow.clone(), answered));
-        }
-        Poll::Pending => go_on(guest, slow, answered),
-    }
-}
-
-/// What this thread has used: on a busy machine, more time than that goes by.
-fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.try_into().unwrap_or_default()
 }
 
 /// Goes on with a guest to its end, a slice whenever it is its turn.

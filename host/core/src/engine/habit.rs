@@ -8,7 +8,6 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -21,16 +20,6 @@ const ALWAYS: u32 = 1 << 16;
 const MOSTLY: u32 = ALWAYS / 3;
 /// A call's weight is one of so many: a tenant whose calls begin to loop is known for it after seven of them.
 const WEIGHT: u32 = 16;
-/// Processor time up to which a first slice costs less than handing it to another thread.
-const SOON: Duration = Duration::from_micros(25);
-/// Processor time after which a first slice should not have run on its caller's thread.
-const LONG: Duration = Duration::from_micros(100);
-/// First slices that end soon before the next one runs on its caller's thread.
-const SOON_CALLS: u32 = 64;
-/// How often this number is doubled at most, once for each slice that was long there: of 512 calls one at most is, then.
-const DOUBLINGS: u32 = 3;
-/// Further slices that have to end soon after one that did not.
-const MORE_CALLS: u32 = 8;
 /// Tenants of a component, or of an engine, before those are forgotten that have no call running.
 const TENANTS: usize = 1024;
 
@@ -46,14 +35,10 @@ pub(super) struct Party {
 pub(super) struct Parties(Mutex<HashMap<Arc<str>, Weak<Party>>>);
 
 /// The calls of one tenant to one component.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Habit {
     /// Which share of them was stopped, of [`ALWAYS`].
     stopped: AtomicU32,
-    /// First slices that still have to end soon before one runs on its caller's thread.
-    left: AtomicU32,
-    /// How often `SOON_CALLS` was doubled.
-    doubled: AtomicU32,
     pub(super) party: Arc<Party>,
 }
 
@@ -79,13 +64,6 @@ impl Parties {
     }
 }
 
-impl Default for Habit {
-    fn default() -> Self {
-        let (stopped, doubled, party) = Default::default();
-        Self { stopped, left: AtomicU32::new(SOON_CALLS), doubled, party }
-    }
-}
-
 impl Habit {
     /// The first slice of a call was stopped, or the call ended with it. Those that end in a wait for the host do not say.
     pub(super) fn note(&self, was_stopped: bool) {
@@ -96,27 +74,6 @@ impl Habit {
         } else if share > 0 {
             self.stopped.store(share - share.div_ceil(WEIGHT), Relaxed);
         }
-    }
-
-    /// A first slice took this processor time, on its caller's thread or on another one.
-    pub(super) fn took(&self, time: Duration, was_callers: bool) {
-        let left = self.left.load(Relaxed);
-        let left = if time <= SOON {
-            left.saturating_sub(1)
-        } else if was_callers && time > LONG {
-            let doubled = self.doubled.load(Relaxed).saturating_add(1).min(DOUBLINGS);
-            self.doubled.store(doubled, Relaxed);
-            SOON_CALLS << doubled
-        } else {
-            left.saturating_add(MORE_CALLS).min(SOON_CALLS << DOUBLINGS)
-        };
-        // As above: of two at once one may be lost.
-        self.left.store(left, Relaxed);
-    }
-
-    /// Whether the first slices before ended so soon that the next one can run on its caller's thread.
-    pub(super) fn ends_soon(&self) -> bool {
-        self.left.load(Relaxed) == 0 || !stands(Defence::CallersThread)
     }
 
     /// Whether calls are mostly over before they are stopped.
@@ -164,42 +121,6 @@ mod tests {
             let habit = Habit::default();
             calls.chars().for_each(|call| habit.note(call == 's'));
             assert_eq!(habit.is_quick(), is_quick, "{calls:.20} ({})", calls.len());
-        }
-    }
-
-    /// First slices in their order, `s` those that ended soon, `m` medium ones, `l` long ones; and how many more have to end soon
-    /// before one runs on its caller's thread.
-    #[test]
-    fn calls_begin_on_the_callers_thread_after_calls_that_ended_soon() {
-        let soon = |calls| "s".repeat(calls);
-        for (slices, was_callers, left) in [
-            (String::new(), false, 64),
-            (soon(63), false, 1),
-            (soon(64), false, 0),
-            (soon(1_000_000), true, 0),
-            (soon(64) + "m", true, 8),
-            (soon(64) + "l", false, 8),
-            (soon(64) + "l", true, 128),
-            (soon(64) + "l" + &soon(128) + "l", true, 256),
-            ("l".repeat(3), true, 512),
-            ("l".repeat(1_000_000), true, 512),
-            ("m".repeat(1_000_000), false, 512),
-            // One in nine is too many.
-            ("mssssssss".repeat(1000), false, 64),
-        ] {
-            let habit = Habit::default();
-            let took = |slice: char| match slice {
-                's' => SOON,
-                'm' => LONG,
-                _ => LONG + Duration::from_nanos(1),
-            };
-            slices.chars().for_each(|slice| habit.took(took(slice), was_callers));
-            let mut more = 0;
-            while !habit.ends_soon() {
-                habit.took(SOON, false);
-                more += 1;
-            }
-            assert_eq!(more, left, "{slices:.20} ({}) {was_callers}", slices.len());
         }
     }
 

@@ -1,8 +1,8 @@
 //! Where a cell runs, and the watch on its deadline.
 //!
 //! In: an invocation. Out: its answer, or a timeout at the deadline, whatever the guest does.
-//! Invariants: a slot is held for as long as the cell lives, also when no caller waits for it any more; at [`Placement::Cells`] the
-//! caller's clock never runs on a thread that runs guests, and at [`Placement::Adaptive`] on one that runs short slices.
+//! Invariants: a slot is held for as long as the cell lives, also when no caller waits for it any more; the caller's clock
+//! never runs on a thread that runs guests.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -34,15 +34,9 @@ use crate::tool_error::{Exit, Raised, Timeout, ToolError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Placement {
-    /// On threads of their own, with a lower priority than the caller's. Where a tool's calls took at most 25 microseconds of
-    /// processor time, the next one begins in the caller's task, because handing it over would take as long. A call that takes
-    /// longer than a tick (a millisecond) goes on on the other threads, and the tool's next calls begin there: a hostile tool
-    /// can keep the caller's thread for a tick, or for the time to fill its memory, once in 64 calls at first and later once
-    /// in 512 calls.
+    /// On threads of their own, with a lower priority than the caller's: a hostile guest cannot delay a timer of the
+    /// host. It costs a few microseconds to hand a call over, and again to hand its result back.
     #[default]
-    Adaptive,
-    /// Always on threads of their own: a hostile guest cannot delay a timer of the host. It costs a few microseconds to
-    /// hand a call over, and again to hand its result back.
     Cells,
     /// In the caller's task: the shortest latency, for embedders that isolate calls by other means. A guest keeps the
     /// caller's thread for up to a tick (a millisecond) at a time.
@@ -142,8 +136,8 @@ async fn place<T: Send + 'static>(
     let deadline = deadline(invocation);
     let ended = match inner.placement {
         Placement::Inline => before(deadline, async { Ok(guest.await) }).await,
-        Placement::Adaptive | Placement::Cells => {
-            let remote = Remote::start(&inner.lanes, guest, inner.placement == Placement::Adaptive);
+        Placement::Cells => {
+            let remote = Remote::start(&inner.lanes, guest);
             before(deadline, async { remote.await.map(Some) }).await
         }
     };
@@ -198,7 +192,7 @@ mod tests {
     /// It does not come back to the host by itself, and nothing of it runs that a tick could stop.
     #[test]
     fn a_guest_that_waits_is_left_at_its_deadline() {
-        for placement in [Placement::Adaptive, Placement::Cells, Placement::Inline] {
+        for placement in [Placement::Cells, Placement::Inline] {
             let engine = Engine::builder().cells(1).threads(1).placement(placement).build().unwrap();
             let limits = Limits::default().with_timeout(Duration::from_millis(10));
             let call = ToolCall::new("1", "t", "{}");
@@ -215,7 +209,7 @@ mod tests {
     /// cell's slot is free.
     #[test]
     fn a_panic_in_a_cell_is_its_end() {
-        for placement in [Placement::Adaptive, Placement::Cells, Placement::Inline] {
+        for placement in [Placement::Cells, Placement::Inline] {
             let engine = Engine::builder().cells(1).threads(1).placement(placement).build().unwrap();
             let call = ToolCall::new("1", "t", "{}");
             let invocation =

@@ -1,4 +1,4 @@
-//! The quick lane: threads that run the first slice of a call, unless its caller's thread does.
+//! The quick lane: threads that run the first slice of most calls.
 //!
 //! Most calls are over before a sleeping thread would have woken for them (on a virtual machine that takes longer than the
 //! call), so the threads stay awake for a moment after their work, and a caller whose call is picked up at once polls for its

@@ -1,6 +1,6 @@
 //! The threads of an engine: lanes of cells.
 //!
-//! A guest starts in the quick lane, or on its caller's thread if guests of its kind ended soon. If it still runs after a tick it goes on in the slow lane, whose threads are far less
+//! A guest starts in the quick lane. If it still runs after a tick it goes on in the slow lane, whose threads are far less
 //! urgent, and where guests of its kind start once that is their habit: a short call seldom stands in line behind a loop, it
 //! takes the processor from one. One that waits for the
 //! host is woken on threads of the quick lane's urgency.

@@ -25,11 +25,7 @@ fn stopped(times: usize, name: char, trail: &Trail) -> impl Future<Output = ()> 
 }
 
 fn started<F: Future<Output = ()> + Send + 'static>(lanes: &Lanes, habit: &Arc<Habit>, guest: F) -> Remote<F> {
-    Remote::start(lanes, new(habit, guest), false)
-}
-
-fn new<F: Future<Output = ()>>(habit: &Arc<Habit>, guest: F) -> Guest<F> {
-    Guest::new(guest, clock::sleeps().unwrap(), Arc::default(), Arc::clone(habit))
+    Remote::start(lanes, Guest::new(guest, clock::sleeps().unwrap(), Arc::default(), Arc::clone(habit)))
 }
 
 fn ended(call: impl Future<Output = Result<(), oneshot::error::RecvError>>) {
@@ -70,36 +66,6 @@ fn calls_that_are_mostly_stopped_begin_in_the_slow_lane() {
     assert_eq!(trail.lock().pop(), Some(('b', "quick".to_owned())));
 }
 
-/// Seen to fail with every call begun on its caller's thread.
-#[test]
-fn calls_begin_on_the_callers_thread_if_those_before_ended_soon() {
-    let (lanes, habit, trail) = (Lanes::new(1).unwrap(), Arc::<Habit>::default(), Trail::default());
-    let caller = std::thread::current().name().unwrap_or_default().to_owned();
-    // However long the calls of this test take.
-    let end_soon = || {
-        while !habit.ends_soon() {
-            habit.took(Duration::ZERO, false);
-        }
-    };
-    let call = |ticks: usize, may_be_here: bool, expected: &str| {
-        let remote = Remote::start(&lanes, new(&habit, stopped(ticks, 'a', &trail)), may_be_here);
-        clock::sleeps().unwrap().block_on(remote).unwrap();
-        let mut threads: Vec<_> = trail.lock().drain(..).map(|(_, thread)| thread).collect();
-        threads.dedup();
-        assert_eq!(threads.join(" ").replace(&caller, "caller"), expected);
-    };
-    call(0, true, "quick");
-    end_soon();
-    call(0, true, "caller");
-    end_soon();
-    call(0, false, "quick");
-    end_soon();
-    // What is left after a tick runs elsewhere.
-    call(3, true, "caller slow");
-    habit.took(Duration::from_millis(1), true);
-    call(0, true, "quick");
-}
-
 /// A wait at the beginning says nothing of what comes after it. Seen to fail with the wait itself noted.
 #[test]
 fn a_call_that_waits_first_is_noted_by_what_it_does_then() {
@@ -115,7 +81,7 @@ fn a_call_that_waits_first_is_noted_by_what_it_does_then() {
             };
             let pulse = Arc::<Pulse>::default();
             let guest = Guest::new(guest, clock::sleeps().unwrap(), Arc::clone(&pulse), Arc::clone(&habit));
-            let call = Remote::start(&lanes, guest, false);
+            let call = Remote::start(&lanes, guest);
             wait_until("it does not wait", || pulse.is_waiting());
             wakes.send(()).unwrap();
             ended(call);
