@@ -60,8 +60,10 @@ pub(super) fn findings(seen: &Seen<'_>, tools: &[&Definition]) -> Vec<Finding> {
             }
         }
     }
-    for (kind, start) in DECLARED {
-        let is_declared = || tools.iter().any(|tool| tool.needs.iter().any(|need| need.kind == kind));
+    // A language's runtime imports everything that a tool of it may use.
+    let chosen = if contents::runtime(contents).is_none() { &DECLARED[..] } else { &[] };
+    for (kind, start) in chosen {
+        let is_declared = || tools.iter().any(|tool| tool.needs.iter().any(|need| need.kind == *kind));
         let has_needs = || tools.iter().any(|tool| !tool.needs.is_empty());
         if imports(&[start]) && has_needs() && !is_declared() {
             let import = start.trim_end_matches('@');

@@ -40,7 +40,10 @@ fn inspect_tells_an_author_what_to_improve() {
     let parameters = Some(r#"{"type": "object", "properties": {"how": {"type": "string"}}}"#);
     let silent = Hostile { description: "", parameters, ..Hostile::answering(Answer::Echo) };
     let needs = &[["http", "GET https://a.example", "to ask"], ["kv", "read notes/*", "to look"]];
+    // A `producers` section: of one field, `language`, with one value. CPython imports everything, whatever its author writes.
+    let python = b"\x00\x21\x09producers\x01\x08language\x01\x06Python\x043.14";
     for (component, expected, told) in [
+        ([&*asker(needs), python].concat(), &["unused_need"; 2][..], ""),
         (asker(needs), &["unused_need", "unused_need", "undeclared_import"][..], "the need `kv read notes/*`"),
         (asker(&[["secret", "token", "to"], ["reveal", "key", "to"]]), &[], ""),
         (silent.component(), &["no_description", "no_description"], "parameters without a description: how"),
