@@ -49,6 +49,7 @@ pub(crate) fn run() -> Result<()> {
             failed.push(name_of(&project));
         }
     }
+    failed.extend(bench.refused(&common().join("python/refused"), &made)?);
     if !bench.types_hold(&packages, &made.join("types"))? {
         failed.push("types".to_owned());
     }
@@ -83,12 +84,16 @@ impl Bench {
 
     /// Whether the command succeeds.
     fn toolcell(&self, words: &[&OsStr]) -> Result<bool> {
+        Ok(self.command(words)?.status().context("the command does not start")?.success())
+    }
+
+    fn command(&self, words: &[&OsStr]) -> Result<Command> {
         let programs = self.python.parent().context("the interpreter has no folder")?;
         let mut command = Command::new(&self.command);
         command.args(words).env("PATH", crate::registries::path_with(programs)).env("HOME", &self.place);
         // Rust projects share what they have in common.
         command.env("CARGO_TARGET_DIR", self.place.join("cargo"));
-        Ok(command.status().context("the command does not start")?.success())
+        Ok(command)
     }
 
     /// Whether a project builds and passes its cases, and those of every language if it is one of `tests/languages`.
@@ -103,6 +108,28 @@ impl Bench {
             is_good = is_good && self.toolcell(&words!["test", "--component", &component, &cases])?;
         }
         Ok(is_good)
+    }
+
+    /// The names of the files that are built although they should not be, or with another message than that in their first line.
+    fn refused(&self, folder: &Path, place: &Path) -> Result<Vec<String>> {
+        let mut failed = Vec::new();
+        for file in fs::read_dir(folder)?.flatten().map(|entry| entry.path()) {
+            let source = fs::read_to_string(&file)?;
+            let message = source.lines().next().and_then(|line| line.strip_prefix("# "));
+            let message = message.with_context(|| format!("{} has no message in its first line", file.display()))?;
+            let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let project = place.join(format!("refused-{name}"));
+            fs::create_dir_all(&project)?;
+            fs::write(project.join("tool.py"), &source)?;
+            say(&format!("refused: {name}\n"));
+            let done = self.command(&words!["build", &project])?.output().context("the command does not start")?;
+            let told = String::from_utf8_lossy(&done.stderr);
+            if done.status.success() || !told.contains(message) {
+                say(&format!("`{message}` is not in:\n{told}"));
+                failed.push(format!("refused-{name}"));
+            }
+        }
+        Ok(failed)
     }
 
     /// Whether the TypeScript compiler accepts what it should, with the declarations that a new project gets: the files of

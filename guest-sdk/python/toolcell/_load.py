@@ -1,15 +1,10 @@
 """Loads the author's module while the component is built, and everything that a call would import: a call has no files."""
 
-import ast
 import importlib
 import os
 import sys
 
-from . import _component, _tool
-
-# What the standard library imports only when it is used.
-_LATE = ("_strptime", "calendar", "encodings.ascii", "encodings.idna", "encodings.latin_1", "encodings.utf_16", "stringprep",
-         "unicodedata")
+from . import _component, _imports, _tool
 
 
 def load(module, folder):
@@ -19,44 +14,23 @@ def load(module, folder):
     """
     loaded = importlib.import_module(module)
     _component.ROOTS.append((os.path.dirname(loaded.__file__), folder))
-    for late in _LATE:
-        try:
-            importlib.import_module(late)
-        except ImportError:
-            pass
     seen = set()
-    while fresh := [path for path in _sources() if path not in seen]:
-        for path in fresh:
+    while fresh := [item for item in _sources() if item[0] not in seen]:
+        for path, package in fresh:
             seen.add(path)
-            _preload(path)
+            _imports.preload(path, package)
+    _imports.preload_standard()
     if "asyncio" in sys.modules:
         from . import _loop
 
         _loop.install()
     if not _tool.TOOLS:
         raise TypeError("no tool was made: put the decorator `@tool` on a function at the top of the module")
+    _imports.explain_missing()
     return _component.Tool
 
 
 def _sources():
-    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    return [path for path in files if path and path.endswith(".py") and _component._authored(path)]
-
-
-def _preload(path):
-    with open(path, encoding="utf-8") as file:
-        tree = ast.parse(file.read())
-    tried = {id(node) for block in ast.walk(tree) if isinstance(block, ast.Try) for part in block.body for node in ast.walk(part)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            names = [node.module]
-        else:
-            continue
-        for name in names:
-            try:
-                importlib.import_module(name)
-            except ImportError as error:
-                if id(node) not in tried:
-                    raise ImportError(f"{_component._authored(path)}:{node.lineno}: cannot import `{name}`: {error}") from None
+    """The path and the package of each module of the author."""
+    files = ((getattr(module, "__file__", None), getattr(module, "__package__", None)) for module in list(sys.modules.values()))
+    return [(path, package or "") for path, package in files if path and path.endswith(".py") and _component._authored(path)]

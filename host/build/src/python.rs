@@ -20,13 +20,14 @@ const WORLD: &str = "toolcell:tool/toolbox-with-grants";
 /// The module that componentize-py loads: it loads the author's.
 const ENTRY: &str = "toolcell_entry";
 /// What is written for componentize-py: paths below its temporary folder, and texts.
-const FILES: [(&str, &str); 10] = [
+const FILES: [(&str, &str); 11] = [
     ("wit/toolcell.wit", include_str!("../wit/toolcell.wit")),
     ("wit/deps/io.wit", include_str!("../wit/deps/io.wit")),
     ("sdk/toolcell/__init__.py", include_str!("../python/__init__.py")),
     ("sdk/toolcell/_component.py", include_str!("../python/_component.py")),
     ("sdk/toolcell/_endings.py", include_str!("../python/_endings.py")),
     ("sdk/toolcell/_host.py", include_str!("../python/_host.py")),
+    ("sdk/toolcell/_imports.py", include_str!("../python/_imports.py")),
     ("sdk/toolcell/_load.py", include_str!("../python/_load.py")),
     ("sdk/toolcell/_loop.py", include_str!("../python/_loop.py")),
     ("sdk/toolcell/_schema.py", include_str!("../python/_schema.py")),

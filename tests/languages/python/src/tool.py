@@ -2,6 +2,7 @@ import asyncio
 import datetime
 import random
 
+import imports
 from endings import fail
 from toolcell import (
     Context, InvokeError, Need, Output, ToolFailure, ask_user, fetch, halt, invoke, kv, progress, secrets, tool,
@@ -135,6 +136,7 @@ endings = {
     "memory": memory,
     "clock": lambda: datetime.datetime.now(datetime.timezone.utc).isoformat(),
     "random": random.random,
+    **imports.ENDINGS,
 }
 
 

@@ -1,0 +1,5 @@
+def whole():
+    from . import late
+    from .deeper import below
+
+    return [late.NAME, below.above()]

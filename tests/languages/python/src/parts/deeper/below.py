@@ -1,0 +1,4 @@
+def above():
+    from .. import top
+
+    return top.NAME
