@@ -327,7 +327,7 @@ Each import is one of these:
 
 Each line of `lint` is one of these:
   unused_need        a need that no import can use; not judged for JavaScript and Python
-  undeclared_import  an import that needs a grant, of a kind that no tool declares; not judged for JavaScript and Python
+  undeclared_import  an import of a kind that no tool declares; not judged for Python
   no_description     a tool or a parameter without a description
   provider           the API of a model provider changes or refuses a schema
   debug_information  debug information that makes the component larger

@@ -60,7 +60,7 @@ pub(super) fn findings(seen: &Seen<'_>, tools: &[&Definition]) -> Vec<Finding> {
             }
         }
     }
-    // A language's runtime imports everything that a tool of it may use.
+    // The runtime of a language imports what tools may use, or what they declare.
     let chosen = if contents::runtime(contents).is_none() { &DECLARED[..] } else { &[] };
     for (kind, start) in chosen {
         let is_declared = || tools.iter().any(|tool| tool.needs.iter().any(|need| need.kind == *kind));
