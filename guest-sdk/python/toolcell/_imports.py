@@ -114,7 +114,7 @@ def _module(name, package):
         if name.startswith(".") and not package:
             raise ImportError("attempted relative import with no known parent package")
         return importlib.import_module(name, package)
-    except (ImportError, TypeError) as error:
+    except (ImportError, TypeError, ValueError) as error:
         raise ImportError(f"cannot import `{name}`: {error}") from None
 
 
@@ -148,8 +148,8 @@ class _Missing:
 def _codec(name):
     if _host.state.is_in_cell:
         raise LookupError(
-            f'unknown encoding: {name}: if Python has it, write `codecs.lookup("{name}")` at the top of the tool\'s file, because a '
-            "call has no files"
+            f"unknown encoding: {name}: a call has no files; if Python has it, write `codecs.lookup({name!r})` at the top of the "
+            "tool's file"
         )
 
 
