@@ -2,7 +2,7 @@
 //!
 //! In: a decoded message and the headers of its request. Out: the response.
 //! Invariants: a request that the SDK would refuse, or whose client hears something before the result, is left to the SDK; the
-//! response is the one that the SDK would send, to the byte.
+//! response has the status, the type and the members of the one that the SDK would send.
 //! Source: docs/mcp.md.
 
 use std::future::Future;
