@@ -229,6 +229,15 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "needs the registry of Python: `cargo xtask languages` does the same"]
+    fn an_import_that_cannot_be_had_ends_the_build() {
+        let bench = Bench::install().expect("the registry is in reach");
+        let place = bench.place.join("refused-alone");
+        let failed = bench.refused(&common().join("python/refused"), &place).expect("the compiler runs");
+        assert_eq!(failed, Vec::<String>::new());
+    }
+
+    #[test]
     fn a_case_is_taken_out_by_its_name() {
         let cases = "cases:\n  - name: one\n    expect: { ok: 1 }\n  - name: two\n  - name: three\n    now: 3\n";
         assert_eq!(without(cases, "one").as_deref(), Some("cases:\n  - name: two\n  - name: three\n    now: 3\n"));
