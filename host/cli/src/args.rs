@@ -103,8 +103,8 @@ pub(crate) struct Global {
     /// Neither read nor write the cache of compiled components
     #[arg(long, global = true, hide_short_help = true, help_heading = "Global options")]
     pub(crate) no_cache: bool,
-    /// Keep the approvals, the `kv` data of tools and the encryption key for the state of questions in this
-    /// directory [default: the user's state directory]
+    /// Directory for approvals, the `kv` data of tools, and the key that encrypts the `--state` text of a
+    /// question [default: the user's state directory]
     #[arg(long, global = true, hide_short_help = true, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Global options")]
     pub(crate) state_dir: Option<PathBuf>,
     /// Derive the tools' random numbers from this number and the call's id, to repeat a run
@@ -113,8 +113,8 @@ pub(crate) struct Global {
     /// Start the clock of every call at this date, for instance `2026-01-31T12:00:00Z`, to repeat a run
     #[arg(long, global = true, hide_short_help = true, value_name = "DATE", help_heading = "Global options")]
     pub(crate) now: Option<Date>,
-    /// Limit on the processor time to compile a component that is not in the cache; its optimised compilation in
-    /// the background has twice this limit
+    /// Limit on the processor time to compile a component that is not in the cache. A second, optimising
+    /// compilation runs in the background; its limit is twice this
     #[arg(long, global = true, hide_short_help = true, value_name = "TIME", default_value_t = Time(DEFAULT_COMPILE_TIME), help_heading = "Global options")]
     pub(crate) compile_time: Time,
     /// Log to standard error; -vv logs more
@@ -247,13 +247,13 @@ pub(crate) struct RunArgs {
     /// attempt, resume
     #[arg(hide_short_help = true, long, value_name = "JSON", help_heading = "Context")]
     pub(crate) context: Option<String>,
-    /// Your answer to the question of an earlier call
+    /// Your answer to the question of an earlier call; needs `--state`
     ///
     /// Text that is not JSON counts as a string.
     #[arg(long, value_name = "JSON", help_heading = "Context")]
     pub(crate) answer: Option<String>,
-    /// The state that came with the question, unchanged: it is sealed, and valid for the same call for a day
-    #[arg(hide_short_help = true, long, value_name = "TEXT", requires = "answer", help_heading = "Context")]
+    /// The state that came with the question, unchanged: it is encrypted, and valid for the same call for a day
+    #[arg(long, value_name = "TEXT", requires = "answer", help_heading = "Context")]
     pub(crate) state: Option<String>,
 }
 

@@ -37,12 +37,12 @@ Exit status:
   11  the tool asks a person a question
   12  the tool ends the agent's loop (halt)
   20  tool error: it trapped, exited, ran out of fuel or time, or its answer is unusable;
-      or a failed call halted a batch
+      or, with `batch --on-tool-error halt`, a call failed (the other calls were made)
   21  refusal: the host refused the call before the tool ran, because of its arguments or of
       a secret without a value, or because the component is not approved
 A signal ends the command (a shell shows 130 after Ctrl-C). A call that is being made has two
-seconds to finish; a second signal stops it at once. `batch` prints a message for each call
-all the same; a call that did not finish is `cancelled`. A signal that was ignored when the
+seconds to finish; a second signal stops it at once. `batch` still prints a message for each
+call; a call that did not finish is `cancelled`. A signal that was ignored when the
 command began, as under `nohup` or in a script's background job, stays ignored.";
 
 impl From<&CallResult> for ExitStatus {

@@ -335,7 +335,7 @@ async fn reloading(
             }
             Err(error) => {
                 report_failure(service, &error);
-                printer.note("warning", "the change is not served: what was served before goes on");
+                printer.note("warning", "the changed configuration is not used: the server keeps the previous one");
                 Failure::from(error).tell(printer);
             }
         }

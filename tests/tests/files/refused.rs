@@ -35,8 +35,8 @@ fn what_cannot_be_mounted_is_named_with_a_hint() {
         ("one/etc", "symbolic link"),
         ("root/etc", "a directory of the operating system"),
         ("root/proc/sys", "a directory of the operating system"),
-        (".ssh", "a directory with keys"),
-        (".ssh/sub", "a directory with keys"),
+        (".ssh", "a directory for keys"),
+        (".ssh/sub", "a directory for keys"),
         ("file/x", "cannot be opened"),
     ] {
         let error = refused(granted(&[("/data", &at(path), Access::Read, BIG)]));

@@ -100,7 +100,7 @@ pub(crate) struct TestArgs {
     /// Write a report in the form of JUnit to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) junit: Option<PathBuf>,
-    /// Tell which endings, parameters and values of an `enum` no case has
+    /// List the endings, parameters and values of an `enum` that no case covers
     #[arg(long)]
     pub(crate) coverage: bool,
     /// After the cases, call each tool this many times with arguments made from its schema

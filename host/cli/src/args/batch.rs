@@ -50,7 +50,7 @@ pub(crate) struct BatchArgs {
     /// The most calls at once [default: two for each core]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=i64::from(MAX_CELLS)))]
     pub(crate) max_concurrency: Option<u16>,
-    /// If the run cannot start, print JSON all the same: {"error"}
+    /// Print JSON also if the run cannot start: {"error"}. All other output is JSON anyway
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -137,5 +137,5 @@ Examples:
   toolcell batch --calls response.json --unknown-tools answer --format anthropic
   toolcell batch calculator.wasm hello.wasm --calls - --timeout 2s --stream < calls.jsonl
 
-Exit status: 0 every call ended, failed or not, 11 halted by a question, 12 by a tool, 20 by a failure, 2 bad usage, \
+Exit status: 0 every call ended, failed or not, 11 a tool asked a question, 12 a tool ended the agent's loop, 20 a call failed under `--on-tool-error halt`, 2 bad usage, \
 1 anything else";

@@ -10,7 +10,7 @@ use crate::built::HERE;
 /// One call: `[COMPONENT] [TOOL] [ARGS]...`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CallArgs {
-    /// The component: its name in `toolcell.toml`, its file, or the folder of its crate
+    /// The component: its name in `toolcell.toml`, its file, or the folder of its project
     ///
     /// `.` is the component that was built in this folder or, if there is none, the only component of `toolcell.toml`.
     #[arg(default_value = HERE, value_hint = ValueHint::FilePath, add = complete::components())]

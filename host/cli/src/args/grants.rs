@@ -135,13 +135,13 @@ The kind of the need may be in front, as in `filesystem read /data/x`.
 Exit status: 0 it is allowed, 21 it is denied, 2 bad usage, 1 anything else"
 )]
 pub(crate) struct ExplainArgs {
-    /// The component: its name in `toolcell.toml`, its file, or a folder [default: the one that was built here]
+    /// The component: its name in `toolcell.toml`, its file, or a folder [default: the component that was built in this folder]
     #[arg(value_hint = ValueHint::FilePath, add = complete::components())]
     component: Option<PathBuf>,
     /// The tool's name; not needed for a component with one tool
     #[arg(add = complete::tools())]
     tool: Option<String>,
-    /// What the tool would ask for; always last, and required
+    /// The access to check; always the last word, and required
     request: Vec<String>,
     /// The tenant of the call
     #[arg(long, value_name = "NAME")]

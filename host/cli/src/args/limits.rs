@@ -13,8 +13,8 @@ pub(crate) struct LimitArgs {
         "Wall time, waiting included: `500ms`, `2s`, `1m`; a tool's own bound can be shorter", Time(DEFAULT_TIMEOUT)
     ))]
     pub(crate) timeout: Option<Time>,
-    #[arg(long, value_name = "N", help = limit_help("Instruction units", Count(DEFAULT_FUEL)), long_help = limit_help(
-        "Instruction units, about one a wasm instruction: `1000000`, `500M`, `10G`", Count(DEFAULT_FUEL)
+    #[arg(long, value_name = "N", help = limit_help("Executed instructions", Count(DEFAULT_FUEL)), long_help = limit_help(
+        "Executed instructions; one unit is about one WebAssembly instruction: `1000000`, `500M`, `10G`", Count(DEFAULT_FUEL)
     ))]
     pub(crate) fuel: Option<Count>,
     #[arg(long, value_name = "SIZE", help = limit_help("Memory of the tool", Size(DEFAULT_MEMORY)), long_help = limit_help(

@@ -218,7 +218,7 @@ fn what_changes_is_served_when_it_is_approved() {
     server.told("reloaded: ");
 
     place.write("[components.mine");
-    server.told("what was served before goes on");
+    server.told("the server keeps the previous one");
     server.told("hint: ");
     let (status, ready) = server.asked("GET", "/ready", None, None);
     assert_eq!((status, &ready["ready"]), (200, &json!(true)), "{ready}");

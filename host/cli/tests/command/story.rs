@@ -36,7 +36,11 @@ fn typed(place: &Place, line: &str) -> Shown {
 
 /// The first command of a hint.
 fn hinted(shown: &Shown) -> String {
-    let (_, hint) = shown.stderr.split_once("hint: ").and_then(|(_, hint)| hint.split_once('`')).unwrap_or_else(|| panic!("no hint: {shown}"));
+    let (_, hint) = shown
+        .stderr
+        .split_once("hint: ")
+        .and_then(|(_, hint)| hint.split_once('`'))
+        .unwrap_or_else(|| panic!("no hint: {shown}"));
     hint.split('`').next().expect("a command").to_owned()
 }
 

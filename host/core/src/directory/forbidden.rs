@@ -68,7 +68,11 @@ pub fn forbidden_root(path: &Path) -> Option<String> {
     }
     let mut parts = path.components();
     if let Some(keys) = parts.find_map(|part| KEYS.iter().find(|keys| part == Component::Normal(keys.as_ref()))) {
-        return Some(format!("lies in `{keys}`, a directory with keys"));
+        return Some(if path.ends_with(keys) {
+            "is a directory for keys".to_owned()
+        } else {
+            format!("lies in `{keys}`, a directory for keys")
+        });
     }
     if SHARED.iter().any(|root| path == Path::new(root)) {
         return Some("contains files of many programs and users".to_owned());
