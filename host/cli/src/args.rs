@@ -252,7 +252,9 @@ pub(crate) struct RunArgs {
     /// Text that is not JSON counts as a string.
     #[arg(long, value_name = "JSON", help_heading = "Context")]
     pub(crate) answer: Option<String>,
-    /// The state that came with the question, unchanged: it is encrypted, and valid for the same call for a day
+    /// The state that came with the question, unchanged
+    ///
+    /// It is encrypted, and valid for the same call for a day.
     #[arg(long, value_name = "TEXT", requires = "answer", help_heading = "Context")]
     pub(crate) state: Option<String>,
 }

@@ -50,7 +50,9 @@ pub(crate) struct BatchArgs {
     /// The most calls at once [default: two for each core]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=i64::from(MAX_CELLS)))]
     pub(crate) max_concurrency: Option<u16>,
-    /// Print JSON also if the run cannot start: {"error"}. All other output is JSON anyway
+    /// Print JSON also if the run cannot start: {"error"}
+    ///
+    /// All other output is JSON anyway.
     #[arg(long)]
     pub(crate) json: bool,
 

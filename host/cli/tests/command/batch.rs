@@ -179,7 +179,7 @@ fn nothing_runs_when_one_call_cannot() {
     let none = typed(&["batch", "hello.wasm", "--calls", "no such file"]);
     assert!(none.status == 1 && none.stderr.contains("`no such file` does not exist"), "{none}");
     let none = typed(&["batch", "nothing", "--calls", "-", "--stream"]);
-    assert_eq!((none.status, &none.json()["type"]), (1, &json!("error")), "{none}");
+    assert_eq!((none.status, &none.json()["type"]), (2, &json!("error")), "{none}");
 }
 
 #[test]
