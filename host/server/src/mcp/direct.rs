@@ -205,9 +205,11 @@ mod tests {
             for (pointer, member) in &members {
                 let (parent, name) = pointer.rsplit_once('/').unwrap();
                 let parent = value.pointer_mut(parent).unwrap().as_object_mut().unwrap();
-                match member {
-                    Value::Null => drop(parent.remove(&name.replace("~1", "/"))),
-                    member => drop(parent.insert(name.replace("~1", "/"), member.clone())),
+                let name = name.replace("~1", "/");
+                if member.is_null() {
+                    parent.remove(&name);
+                } else {
+                    parent.insert(name, member.clone());
                 }
             }
             let mut all = HeaderMap::new();
