@@ -34,6 +34,9 @@ async fn a_tenant_has_a_bounded_number_of_open_streams() {
     let (_other, head) = web.begin(1, "POST", &headers, &body).await;
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     for (method, headers, body) in [("POST", &*headers, &*body), ("GET", &*session, "")] {
+        // A stream that is not refused has no end to read to.
+        let head = web.begin(0, method, headers, body).await.1;
+        assert!(head.starts_with("HTTP/1.1 429"), "{head}");
         let full = web.send(0, method, headers, body).await;
         is_as_the_page_says("more open streams than a tenant may have: `GET`, `subscriptions/listen`", &full);
         assert_eq!(full.header("retry-after"), Some("60"), "{full:?}");
