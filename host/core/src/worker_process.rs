@@ -140,10 +140,7 @@ impl WorkerProcess {
         WorkerProcessBuilder { launch, grace: DEFAULT_GRACE }
     }
 
-    /// The tool of this name.
-    ///
-    /// # Errors
-    /// [`Error::is_unknown_tool`], with the nearest name as a hint.
+    /// The tools of the worker process.
     #[must_use]
     pub fn tools(&self) -> &[Tool] {
         &self.tools
