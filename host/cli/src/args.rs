@@ -349,15 +349,16 @@ pub(crate) struct InspectArgs {
 /// List the tools of components, one a line
 ///
 /// Tools are listed whether their imports are granted or not. Texts in a definition that seem to be written to steer a
-/// model are warnings on standard error. If a component cannot be loaded, an error is printed there, the other
-/// components are listed, and the exit status is that of the first error: 2 if nothing has the name, 1 otherwise.
+/// model are warnings on standard error, and so is what the author can improve. If a component cannot be loaded, an error
+/// is printed there, the other components are listed, and the exit status is that of the first error: 2 if nothing has
+/// the name, 1 otherwise.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  toolcell list *.wasm")]
 pub(crate) struct ListArgs {
     /// The components, by name in `toolcell.toml` or by file [default: all of `toolcell.toml`]
     #[arg(value_name = "COMPONENT", value_hint = ValueHint::FilePath, add = complete::components())]
     pub(crate) components: Vec<PathBuf>,
-    /// Print one JSON object instead: {"tools", "errors"}
+    /// Print one JSON object instead: {"tools", "lint", "errors"}
     #[arg(long)]
     pub(crate) json: bool,
 }

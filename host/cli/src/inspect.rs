@@ -3,7 +3,7 @@
 //! Invariants: no tool is called; what cannot be loaded is shown as far as it can be.
 
 mod contents;
-mod lint;
+pub(crate) mod lint;
 
 use std::path::Path;
 
@@ -191,7 +191,7 @@ fn to_json(
             shown["suspicions"][&tool.name] = json!(tool.suspicions());
         }
         let tools: Vec<_> = component.definitions().collect();
-        shown["lint"] = json!(lint::findings(seen, &tools));
+        shown["lint"] = json!(lint::findings(kind, examination, contents, &tools));
     }
     Ok(shown)
 }
@@ -241,7 +241,7 @@ fn to_text(seen: &Seen<'_>, loaded: Option<&Component>) -> Result<String, Failur
         }
     }
     let tools: Vec<_> = loaded.iter().flat_map(|component| component.definitions()).collect();
-    let lint = lint::shown(&lint::findings(seen, &tools), contents, &tools);
+    let lint = lint::shown(&lint::findings(kind, examination, contents, &tools), contents, &tools);
     if !lint.is_empty() {
         text.push(String::new());
         text.extend(lint);

@@ -1,13 +1,14 @@
 //! `toolcell list`: the tools of several components, one a line.
 
 use serde_json::json;
-use toolcell::Component;
+use toolcell::{Component, Contents};
 
 use crate::args::{Global, ListArgs};
 use crate::config::{self, Chosen, Wanted};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::host::Engines;
+use crate::inspect::lint::{self, Finding};
 use crate::printer::Printer;
 use crate::{components, host, inspect, table};
 
@@ -18,7 +19,7 @@ const SENTENCE: usize = 100;
 pub(crate) async fn list(printer: &Printer, global: &Global, args: &ListArgs) -> Result<ExitStatus, Failure> {
     let config = config::read_with(global, Wanted::None)?;
     let engines = host::engines(printer, global, 1, &config)?;
-    let (mut tools, mut failures) = (Vec::new(), Vec::new());
+    let (mut tools, mut findings, mut failures) = (Vec::new(), Vec::new(), Vec::new());
     for word in &components::typed(&config, &args.components)? {
         let name = word.display().to_string();
         let loaded = match components::choose(&config, word) {
@@ -26,7 +27,10 @@ pub(crate) async fn list(printer: &Printer, global: &Global, args: &ListArgs) ->
             Err(failure) => Err(failure),
         };
         match loaded {
-            Ok(component) => tools.extend(component.definitions().map(|tool| (name.clone(), tool.clone()))),
+            Ok((component, found)) => {
+                tools.extend(component.definitions().map(|tool| (name.clone(), tool.clone())));
+                findings.push((name, found));
+            }
             Err(failure) => failures.push((name, failure)),
         }
     }
@@ -40,7 +44,13 @@ pub(crate) async fn list(printer: &Printer, global: &Global, args: &ListArgs) ->
             .collect();
         let errors: Vec<_> =
             failures.iter().map(|(path, failure)| json!({ "component": path, "error": failure.to_json() })).collect();
-        printer.json(&json!({ "tools": tools, "errors": errors }))?;
+        let about = |path: &String, finding: &Finding| {
+            let mut finding = json!(finding);
+            finding["component"] = json!(path);
+            finding
+        };
+        let lint = findings.iter().flat_map(|(path, found)| found.iter().map(move |finding| about(path, finding)));
+        printer.json(&json!({ "tools": tools, "lint": lint.collect::<Vec<_>>(), "errors": errors }))?;
     } else {
         let row = |(path, tool): &(String, toolcell::Definition)| {
             vec![path.clone(), tool.name.clone(), first_sentence(&tool.description)]
@@ -51,6 +61,11 @@ pub(crate) async fn list(printer: &Printer, global: &Global, args: &ListArgs) ->
         for (path, tool) in &tools {
             inspect::warn(printer, &format!("{path}: "), tool);
         }
+        for (path, found) in &findings {
+            for (code, message) in lint::told(found) {
+                printer.note("warning", &format!("{path}: {message} ({code})"));
+            }
+        }
         for (_, failure) in &failures {
             failure.tell(printer);
         }
@@ -58,11 +73,19 @@ pub(crate) async fn list(printer: &Printer, global: &Global, args: &ListArgs) ->
     Ok(failures.first().map_or(ExitStatus::Ok, |(_, failure)| failure.status()))
 }
 
-/// The component as it can be listed: also one that is not granted what it imports.
-async fn shown(printer: &Printer, engines: &Engines<'_>, chosen: &Chosen<'_>) -> Result<Component, Failure> {
-    let component = components::freely(printer, engines, components::bytes(chosen)?.0, chosen).await?;
+/// The component as it can be listed, also one that is not granted what it imports, and what its author could improve.
+async fn shown(
+    printer: &Printer,
+    engines: &Engines<'_>,
+    chosen: &Chosen<'_>,
+) -> Result<(Component, Vec<Finding>), Failure> {
+    let (bytes, _) = components::bytes(chosen)?;
+    let contents = Contents::of(&bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?;
+    let component = components::freely(printer, engines, bytes, chosen).await?;
     chosen.check_tools(component.definitions().map(|tool| tool.name.as_str()).collect::<Vec<_>>().into_iter())?;
-    Ok(component)
+    let tools: Vec<_> = component.definitions().collect();
+    let findings = lint::findings(&chosen.kind(), component.examination(), &contents, &tools);
+    Ok((component, findings))
 }
 
 /// Up to the first full stop that ends a sentence, or as much as fits a line.

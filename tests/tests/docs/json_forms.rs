@@ -278,7 +278,7 @@ fn printed() -> Vec<(&'static str, Value)> {
     add("toolcell-test", folder.typed("test odd --json --coverage --fuzz 3"));
     add("toolcell-new", folder.typed("new greeter --json"));
     add("toolcell-batch", folder.typed("batch chatter.wasm --calls calls --on-tool-error halt --json"));
-    add("toolcell-list", folder.typed("list hello.wasm odd/odd.wasm nothing.wasm --json"));
+    add("toolcell-list", folder.typed("list hello.wasm odd/odd.wasm notes.wasm nothing.wasm --json"));
     for component in ["desk.wasm", "notes.wasm", "odd/odd.wasm", "program.wasm"] {
         add("toolcell-inspect", folder.typed(&format!("inspect {component} --json")));
     }

@@ -4,9 +4,9 @@
 //! Invariants: nothing here refuses a component; equal findings are told once; their number is bounded.
 
 use serde::Serialize;
-use toolcell::{ComponentKind, Contents, Definition, Provider};
+use toolcell::{ComponentKind, Contents, Definition, Examination, Provider};
 
-use super::{Seen, contents};
+use super::contents;
 use crate::units::Size;
 use crate::{clean, schema, table};
 
@@ -34,7 +34,7 @@ const DECLARED: [(&str, &str); 3] =
 
 /// One thing to improve.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Finding {
+pub(crate) struct Finding {
     /// `unused_need`, `undeclared_import`, `no_description`, `provider`, `debug_information` or `large`.
     code: &'static str,
     /// The tool's name, if it is about one.
@@ -43,9 +43,13 @@ pub(super) struct Finding {
     message: String,
 }
 
-/// Everything that is found, in the order of the codes.
-pub(super) fn findings(seen: &Seen<'_>, tools: &[&Definition]) -> Vec<Finding> {
-    let Seen { examination, contents, kind, .. } = seen;
+/// Everything that is found in a component that is used as `kind`, in the order of the codes.
+pub(crate) fn findings(
+    kind: &ComponentKind,
+    examination: &Examination,
+    contents: &Contents,
+    tools: &[&Definition],
+) -> Vec<Finding> {
     let mut found = Vec::new();
     let imports = |starts: &[&str]| {
         examination.imports.iter().any(|(name, _)| starts.iter().any(|start| name.starts_with(start)))
@@ -72,7 +76,7 @@ pub(super) fn findings(seen: &Seen<'_>, tools: &[&Definition]) -> Vec<Finding> {
         }
     }
     // The names of a program's functions are all that it has to say.
-    for tool in tools.iter().filter(|_| **kind == ComponentKind::Tools) {
+    for tool in tools.iter().filter(|_| *kind == ComponentKind::Tools) {
         if tool.description.trim().is_empty() {
             found.push(Finding::of("no_description", tool, "has no description".to_owned()));
         }
@@ -125,16 +129,17 @@ fn unjudged(contents: &Contents, tools: &[&Definition]) -> Option<String> {
 pub(super) fn shown(findings: &[Finding], contents: &Contents, tools: &[&Definition]) -> Vec<String> {
     let unjudged = unjudged(contents, tools).map(|why| vec!["unused_need".to_owned(), why]);
     let mut rows: Vec<_> = unjudged.into_iter().collect();
-    for group in findings.chunk_by(|one, other| one.code == other.code) {
-        for Finding { code, tool, message } in group.iter().take(SHOWN) {
-            let about = tool.as_ref().map(|tool| format!("`{tool}` ")).unwrap_or_default();
-            rows.push(vec![(*code).to_owned(), format!("{about}{message}")]);
-        }
-        if group.len() > SHOWN {
-            rows.push(vec![group[0].code.to_owned(), format!("and {} more, see `--json`", group.len() - SHOWN)]);
-        }
-    }
+    rows.extend(told(findings).map(|(code, message)| vec![code.to_owned(), message]));
     if rows.is_empty() { Vec::new() } else { vec!["lint".to_owned(), table::columns(2, usize::MAX, &rows)] }
+}
+
+/// The code and the text of each finding that a person is shown: some of each code, and how many more there are.
+pub(crate) fn told(findings: &[Finding]) -> impl Iterator<Item = (&'static str, String)> {
+    findings.chunk_by(|one, other| one.code == other.code).flat_map(|group| {
+        let more = group.len().saturating_sub(SHOWN);
+        let more = (more > 0).then(|| (group[0].code, format!("and {more} more, see `--json`")));
+        group.iter().take(SHOWN).map(Finding::told).chain(more)
+    })
 }
 
 /// What an API leaves out and the host does in its place.
@@ -149,5 +154,10 @@ fn is_silent(parameter: &schema::Parameter) -> bool {
 impl Finding {
     fn of(code: &'static str, tool: &Definition, message: String) -> Self {
         Self { code, tool: Some(tool.name.clone()), message }
+    }
+
+    fn told(&self) -> (&'static str, String) {
+        let about = self.tool.as_ref().map(|tool| format!("`{tool}` ")).unwrap_or_default();
+        (self.code, format!("{about}{}", self.message))
     }
 }

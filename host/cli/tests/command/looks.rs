@@ -31,7 +31,7 @@ fn inspect_tells_what_a_component_is_made_of() {
 }
 
 #[test]
-fn inspect_tells_an_author_what_to_improve() {
+fn inspect_and_list_tell_an_author_what_to_improve() {
     let file = |bytes: &[u8]| {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         std::io::Write::write_all(&mut file, bytes).unwrap();
@@ -57,6 +57,15 @@ fn inspect_tells_an_author_what_to_improve() {
         let text = typed(&["inspect", path]).stdout;
         assert_eq!(text.contains("\nlint\n"), !expected.is_empty(), "{text}");
         assert!(text.contains(told), "{text}");
+        let mut listed = typed(&["list", path, "--json"]).json()["lint"].as_array().unwrap().clone();
+        for finding in &mut listed {
+            let named = finding.as_object_mut().unwrap().remove("component");
+            assert_eq!(named, Some(path.into()), "{finding}");
+        }
+        assert_eq!(json["lint"].as_array(), Some(&listed));
+        let warned = typed(&["list", path]).stderr;
+        assert_eq!(warned.lines().filter(|line| line.starts_with("warning: ")).count(), expected.len(), "{warned}");
+        assert!(warned.contains(told), "{warned}");
     }
 }
 
