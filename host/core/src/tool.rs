@@ -346,3 +346,12 @@ impl fmt::Debug for Tool {
         f.debug_tuple("Tool").field(&self.0.definition.name).finish()
     }
 }
+/// The tool of this name among those of a component.
+///
+/// # Errors
+/// [`Error::is_unknown_tool`], with the nearest name as a hint.
+pub(crate) fn named<'a>(tools: &'a [Tool], name: &str) -> Result<&'a Tool, Error> {
+    let known = || tools.iter().map(|tool| tool.definition().name.clone()).collect();
+    let found = tools.iter().find(|tool| tool.definition().name == name);
+    found.ok_or_else(|| Error::no_such_tool(name, known()))
+}

@@ -15,7 +15,7 @@ use crate::grants::Grants;
 use crate::handler::{Handler, HandlerFuture, Invocation, Overlays, ValidateFuture, VisibleFuture};
 use crate::refusal::{Fault, Refusal};
 use crate::rights::Rights;
-use crate::tool::Tool;
+use crate::tool::{self, Tool};
 
 /// A component that was checked and compiled, and has described its tools. Cheap to clone.
 #[derive(Clone)]
@@ -132,9 +132,7 @@ impl Component {
     /// # Errors
     /// [`Error::is_unknown_tool`], with the nearest name as a hint.
     pub fn tool(&self, name: &str) -> Result<&Tool, Error> {
-        self.tools.iter().find(|tool| tool.definition().name == name).ok_or_else(|| {
-            Error::no_such_tool(name, self.tools.iter().map(|tool| tool.definition().name.clone()).collect())
-        })
+        tool::named(&self.tools, name)
     }
 
     /// The definitions, in the component's order.

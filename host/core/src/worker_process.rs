@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 
 use crate::clock;
 use crate::error::Error;
-use crate::tool::Tool;
+use crate::tool::{self, Tool};
 use asking::InWorker;
 use keeper::{Keeper, Tie};
 
@@ -151,9 +151,7 @@ impl WorkerProcess {
     /// # Errors
     /// [`Error::is_unknown_tool`], with the nearest name as a hint.
     pub fn tool(&self, name: &str) -> Result<&Tool, Error> {
-        self.tools.iter().find(|tool| tool.definition().name == name).ok_or_else(|| {
-            Error::no_such_tool(name, self.tools.iter().map(|tool| tool.definition().name.clone()).collect())
-        })
+        tool::named(&self.tools, name)
     }
 
     /// The process id of the current worker, or `None` while there is none.

@@ -35,9 +35,7 @@ impl FromStr for KeyRule {
 
     fn from_str(text: &str) -> Result<Self, BadRule> {
         let hint = "say which access and which keys, for instance `read *` or `write notes/*`";
-        let parted = text.split_once(' ').and_then(|(word, key)| Some((Access::parse(word)?, key.trim_matches(' '))));
-        let (access, key) =
-            parted.ok_or_else(|| BadRule::new(text, "the access is missing: `read` or `write`", hint))?;
+        let (access, key) = Access::before(text, "the key is missing", hint)?;
         let (key, is_prefix) = key.strip_suffix('*').map_or((key, false), |prefix| (prefix, true));
         if key.contains('*') {
             return Err(BadRule::new(text, "`*` is allowed only at the end", hint));

@@ -41,10 +41,7 @@ impl FromStr for PathRule {
     type Err = BadRule;
 
     fn from_str(text: &str) -> Result<Self, BadRule> {
-        let parted = text.split_once(' ').and_then(|(word, path)| Some((Access::parse(word)?, path.trim_matches(' '))));
-        let (access, path) = parted.ok_or_else(|| {
-            BadRule::new(text, "the access is missing: `read` or `write`", "write for instance `read /data`")
-        })?;
+        let (access, path) = Access::before(text, "the path is missing", "write for instance `read /data`")?;
         Self::new(access, path)
     }
 }

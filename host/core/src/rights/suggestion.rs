@@ -103,6 +103,17 @@ impl Suggestion {
         rest
     }
 
+    /// The suggestion without the secrets of these names.
+    #[must_use]
+    pub fn without_secrets<'a>(&self, left_out: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut rest = self.clone();
+        for name in left_out {
+            rest.secrets.remove(name);
+            rest.reveal.remove(name);
+        }
+        rest
+    }
+
     /// Adds a directory under this name. If it lies in another one, it becomes part of that one, with the greater
     /// access of the two, because a configuration accepts no nested directories with different access.
     pub fn add_directory(&mut self, name: &str, access: Access) {
