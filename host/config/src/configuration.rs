@@ -255,6 +255,9 @@ impl Configuration {
                 problems.error(&said.span, format!("`{}` cannot be a component's name", name.escape_debug()), hint);
             }
             let file::Component { path, digest, grants, isolation: own, limits, tools, .. } = &said.value;
+            if path.value.is_empty() {
+                problems.error(&path.span, "the path is empty", "write the component's file, relative to this file");
+            }
             let mut configured = ComponentConfig {
                 path: base.join(&path.value),
                 grants: grants
@@ -297,6 +300,11 @@ impl Configuration {
             config.components.insert(name.clone(), configured);
         }
         for (name, said) in &file.tenants {
+            if name.is_empty() || name.trim() != name || name.chars().any(char::is_control) {
+                let message = format!("`{}` cannot be a tenant's name", name.escape_debug());
+                let hint = "use a name that is not empty, without control characters and without blanks around it";
+                problems.error(&said.span, message, hint);
+            }
             let limits = limits::over(problems, &said.value.limits, Limits::unlimited());
             let overlay = grants::overlay(problems, &said.value);
             let quota = said.value.quota.as_ref().map(|said| quota::over(problems, &said.value, config.quota));

@@ -148,7 +148,7 @@ impl<'a> Difference<'a> {
     /// What is otherwise, in one sentence.
     pub fn sentence(&self) -> String {
         if self.standing() == ApprovalState::Rebuilt {
-            return "its code changed, with the same tools and imports".to_owned();
+            return "its code changed".to_owned();
         }
         let (came, went) = self.imports();
         let of_tools = self.tools().into_iter().flat_map(|(tool, _, changes)| {

@@ -268,6 +268,10 @@ pub fn not_opened(path: &Path, error: io::Error) -> Error {
         "check the path".to_owned()
     };
     let shown = path.display();
+    if let (true, Ok(led)) = (is_absent, fs::read_link(path)) {
+        let message = format!("`{shown}` is a link to `{}`, which does not exist", led.display());
+        return Error::caused(message, error, "correct the link, or name the file itself");
+    }
     let message = if is_absent { format!("`{shown}` does not exist") } else { format!("cannot open `{shown}`") };
     Error::caused(message, error, hint)
 }

@@ -64,6 +64,9 @@ impl Guarded {
     pub(crate) fn judge(&self, base: &Path, written: &str, access: Access) -> Result<PathBuf, (String, String)> {
         let fault =
             |problem: String, hint: &str| Err((format!("`{}` {problem}", written.escape_debug()), hint.to_owned()));
+        if written.is_empty() {
+            return fault("is not a directory: the path is empty".into(), "write the path of a directory");
+        }
         if written.contains('*') {
             return fault(
                 "is not a directory: it has a wildcard".into(),
