@@ -3,12 +3,13 @@
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolcell::{Definition, MAX_COMPONENT, Need, Tool};
+use toolcell::{Definition, MAX_COMPONENT, Need, Rights, Tool};
 use wasmparser::ValType;
 use wasmtime::{StoreLimits, Val};
 use wasmtime_wizer::{InstanceState, SnapshotVal, Wizer};
@@ -116,6 +117,7 @@ fn checked(given: Value) -> Result<Definition, Error> {
     (definition.parameters, definition.output, definition.needs) = (given.parameters, given.output, given.needs);
     definition.max_execution = given.max_execution_ms.map(Duration::from_millis);
     Tool::manual(definition.clone()).map_err(told)?;
+    Rights::new(Arc::default(), &definition).map_err(|bad| fault(format!("in `needs`: {bad}; {}", bad.hint)))?;
     Ok(definition)
 }
 
