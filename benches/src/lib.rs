@@ -3,6 +3,7 @@
 pub mod client;
 pub mod floor;
 pub mod many;
+pub mod program;
 pub mod spent;
 pub mod timing;
 pub mod tools;

@@ -13,6 +13,8 @@ use toolcell::{CallOptions, ToolCall};
 use toolcell_config::{Configuration, Lock, ReadOptions};
 use toolcell_test_guests::bytes;
 
+use crate::program::program;
+
 /// Time for a server that has started to come to rest.
 const IDLE: Duration = Duration::from_secs(1);
 
@@ -82,15 +84,7 @@ pub fn configured(runtime: &Runtime, count: usize) -> Result<()> {
 /// Starts `toolcell serve` with the tools of this folder, and measures the time until it listens and what it holds while it has
 /// nothing to do.
 fn served(folder: &Path, count: usize) -> Result<()> {
-    // A benchmark is in `deps` beside it.
-    let own = std::env::current_exe()?;
-    let program = own.ancestors().nth(2).context("no folder")?.join("toolcell");
-    ensure!(
-        program.exists(),
-        "there is no {}: `cargo build -p toolcell-cli` with this profile makes it",
-        program.display()
-    );
-    let mut command = Command::new(program);
+    let mut command = Command::new(program()?);
     for (option, name) in [("--config", "toolcell.toml"), ("--state-dir", "state"), ("--cache-dir", "cache")] {
         command.arg(option).arg(folder.join(name));
     }
