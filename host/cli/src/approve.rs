@@ -88,7 +88,7 @@ pub(crate) async fn approve(printer: &Printer, global: &Global, args: &ApproveAr
     let idle = {
         let loaded = seen.iter().map(|seen| {
             let tools = seen.now.tools.values().zip(seen.rights.iter().cloned()).collect();
-            gaps::Loaded { name: seen.name, tools }
+            gaps::Loaded { name: seen.name, examination: &seen.examination, tools }
         });
         let loaded: Vec<_> = loaded.collect();
         gaps::idle(&config, &loaded)

@@ -119,6 +119,7 @@ fn idle(config: &Config, components: &[(&str, Component)]) -> Vec<Problem> {
     let rights = |tool: &Tool| tool.rights().cloned().unwrap_or_default();
     let loaded = components.iter().map(|(name, component)| gaps::Loaded {
         name,
+        examination: component.examination(),
         tools: component.tools().iter().map(|tool| (tool.definition(), rights(tool))).collect(),
     });
     gaps::idle(config, &loaded.collect::<Vec<_>>())

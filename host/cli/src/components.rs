@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use toolcell::defence::{Defence, stands};
@@ -15,11 +16,9 @@ use toolcell_config::{Error, Rebuilt};
 
 use crate::config::{self, Approval, Approved, Chosen, Config, Development, Difference, Lock, Signer, Standing};
 use crate::failure::Failure;
-use crate::grant_text;
 use crate::host::{self, Engines};
-use crate::inspect;
 use crate::printer::Printer;
-use crate::unset;
+use crate::{gaps, grant_text, inspect, unset};
 
 /// The bytes of a component that is signed and pinned as it has to be, and who signed it if a signature is required.
 pub(crate) fn bytes(chosen: &Chosen<'_>) -> Result<(Vec<u8>, Option<Signer>), Failure> {
@@ -117,6 +116,10 @@ pub(crate) async fn loaded(
         );
     }
     let (engine, grants) = (engines.of(chosen.isolation)?, chosen.grants());
+    if !grants.keys.is_empty() && !engines.counts {
+        let message = anyhow!("no place for stored keys: neither `XDG_STATE_HOME` nor `HOME` is set");
+        return Err(Failure::file(message, "pass `--state-dir DIR`: commands with the same DIR share the stored keys"));
+    }
     if let (Some(written), false) = (grants.directories.iter().find(|dir| dir.access == Access::Write), engines.counts)
     {
         let message = anyhow!(
@@ -181,11 +184,31 @@ pub(crate) fn ungranted(config: &Config, chosen: &Chosen<'_>, component: &Compon
 
 /// What a person can do about imports that are not granted: grant what its tools declare, or find out what they need.
 pub(crate) fn how_to_grant(config: &Config, chosen: &Chosen<'_>, component: &Component) -> String {
-    let needs = needs(component.definitions());
-    if needs.is_empty() {
+    if !component.definitions().any(|tool| !tool.needs.is_empty()) {
         return format!("its tools do not declare their needs: {}", how_to_learn(config, chosen, component));
     }
-    grant_text::advice(config, chosen, &needs)
+    let (granted, name) = (Arc::new(chosen.grants()), chosen.configured.map_or("", |(name, _)| name));
+    let mut needs = Suggestion::default();
+    for tool in component.tools() {
+        let rights = tool.rights().cloned().unwrap_or_default().with_granted(Arc::clone(&granted));
+        for gap in gaps::of(config, name, &rights, tool.definition()) {
+            needs.add_need(gap.need());
+            if gap.need().kind == "secret" {
+                // It is for the requests that the tool declares, granted or not.
+                let declared = tool.definition().needs.iter().filter(|need| need.kind == "http");
+                let rules = declared.filter_map(|need| need.pattern.parse().ok());
+                rules.for_each(|rule| needs.add_secret(&gap.need().pattern, &rule));
+            }
+        }
+    }
+    if needs.is_empty() {
+        return how_to_learn(config, chosen, component);
+    }
+    let advice = grant_text::advice(config, chosen, &needs);
+    match needs.warnings().as_slice() {
+        [] => advice,
+        warnings => format!("read before you grant it: {}\n{advice}", warnings.join("\n")),
+    }
 }
 
 /// The command that shows what the call that was typed asks for; where none was, what to add to it.

@@ -21,6 +21,7 @@ use crate::host::{self, Engines};
 use crate::printer::Printer;
 use crate::remedy::{self, Asker};
 use crate::rule_lines::{Item, RuleLines};
+use crate::uses::{NOTHING, can_make};
 use crate::{components, target, unset};
 
 /// What was decided.
@@ -60,6 +61,7 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
     {
         denial.grant = Some(Suggestion::of_rule(&rule).lines().concat());
     }
+    let is_usable = can_make(component.examination(), &request);
     let rule = deciding(&config, &chosen, (context.tenant.as_deref(), name), &request, &answer);
     let file = config.file.as_deref().unwrap_or_default();
     let is_allowed = matches!(answer, Answer::Allowed | Answer::Unresolved(_));
@@ -74,7 +76,7 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
     if args.json {
         let covering = rule.as_ref().map_or_else(|| request.to_string(), |rule| rule.text.clone());
         let mut shown = json!({
-            "tool": name, "request": request.to_string(), "allowed": is_allowed, "denial": null,
+            "tool": name, "request": request.to_string(), "allowed": is_allowed, "usable": is_usable, "denial": null,
             "decided_by": rule.map(|rule| json!({ "file": file, "line": rule.line, "rule": rule.text })),
             "unset_secrets": unset.iter().map(|(name, problem)| json!({ "name": name, "problem": problem })).collect::<Vec<_>>(),
         });
@@ -114,7 +116,9 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
             asker.let_through(&request, networks).tell(printer);
         }
     }
-    if let Answer::Unresolved(problem) = &answer {
+    if !is_usable {
+        printer.note("note", &format!("no call can make this request, whatever is granted: {NOTHING}"));
+    } else if let Answer::Unresolved(problem) = &answer {
         printer.note("note", &format!("a call would fail now: {problem}"));
     }
     for problem in unset.values() {
@@ -147,6 +151,24 @@ const FORMS: &str = "a request is `GET https://example.com/x` or another method,
                      `environment NAME`, `secret NAME`, `reveal NAME`, `kv read KEY`, `kv write KEY`, `kv list PREFIX` or \
                      `invoke TOOL`";
 
+/// What requests begin with that have a second word.
+const BEGUN: [&str; 14] = [
+    "GET",
+    "HEAD",
+    "POST",
+    "PUT",
+    "PATCH",
+    "DELETE",
+    "OPTIONS",
+    "read",
+    "write",
+    "environment",
+    "secret",
+    "reveal",
+    "kv",
+    "invoke",
+];
+
 /// The error of a last word that is no request. One without a space is probably a component or a tool.
 fn unreadable(config: &Config, (component, tool, word): (&Path, Option<&str>, &str), bad: &BadRule) -> Failure {
     let capitals = word.trim().split_once(' ').map(|(method, rest)| format!("{} {rest}", method.to_ascii_uppercase()));
@@ -164,6 +186,12 @@ fn unreadable(config: &Config, (component, tool, word): (&Path, Option<&str>, &s
 
 /// The error of a command line without a request.
 fn missing(config: &Config, words: &[&str]) -> Failure {
+    // A request of which only the beginning was typed.
+    let is_begun = |word: &&str| word.trim().is_empty() || BEGUN.contains(&word.trim());
+    if let Some(begun) = words.last().filter(|word| is_begun(word)) {
+        let message = format!("the request `{}` is not whole", begun.escape_debug());
+        return Failure::usage(message, format!("{FORMS}, in quotes for the shell"));
+    }
     let after = words.last().map(|word| format!(" after `{}`", word.escape_debug())).unwrap_or_default();
     // An address alone: its method was left out.
     let got = words.last().map(|word| format!("GET {word}")).filter(|got| Request::parse(got).is_ok());

@@ -8,16 +8,18 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
-use toolcell::{Definition, Need, Overlay, Rights};
+use toolcell::{Definition, Examination, Need, Overlay, Rights};
 
 use crate::clean;
 use crate::config::effective::{self, TOO_MANY};
 use crate::config::{Config, Problem, RuleOf, WrittenRule};
 use crate::rule_lines::RuleLines;
+use crate::uses;
 
 /// A component that was loaded: its name in the configuration, and the rights of each of its tools.
 pub(crate) struct Loaded<'a> {
     pub(crate) name: &'a str,
+    pub(crate) examination: &'a Examination,
     pub(crate) tools: Vec<(&'a Definition, Rights)>,
 }
 
@@ -64,6 +66,11 @@ impl Narrowing {
 }
 
 impl Gap {
+    /// What is declared.
+    pub(crate) fn need(&self) -> &Need {
+        &self.need
+    }
+
     /// The need, its reason, and what is granted of it.
     pub(crate) fn text(&self) -> String {
         let Need { kind, pattern, reason, .. } = &self.need;
@@ -163,13 +170,10 @@ fn without_sections(rights: &Rights) -> Rights {
 /// looked at only where all are there.
 pub(crate) fn idle(config: &Config, components: &[Loaded<'_>]) -> Vec<Problem> {
     let is_complete = components.len() == config.components.len();
-    let allows = |WrittenRule { kind, only, .. }: &WrittenRule, component: &Loaded<'_>, tool: Option<&str>| {
-        let tools = component.tools.iter().filter(|(definition, _)| tool.is_none_or(|tool| definition.name == tool));
-        tools.into_iter().any(|(definition, rights)| !left(rights, definition, kind, only).is_empty())
-    };
     let is_idle = |rule: &&WrittenRule| match &rule.of {
         RuleOf::Component(name) => {
-            components.iter().find(|component| component.name == name).is_some_and(|found| !allows(rule, found, None))
+            let component = components.iter().find(|component| component.name == name);
+            component.is_some_and(|found| !uses::can_use(found.examination, rule.kind) || !allows(rule, found, None))
         }
         RuleOf::Tool(name, tool) => {
             let component = components.iter().find(|component| component.name == name);
@@ -182,6 +186,12 @@ pub(crate) fn idle(config: &Config, components: &[Loaded<'_>]) -> Vec<Problem> {
     idle
 }
 
+/// Whether a rule allows anything to a tool, or to any of a component.
+fn allows(WrittenRule { kind, only, .. }: &WrittenRule, component: &Loaded<'_>, tool: Option<&str>) -> bool {
+    let mut tools = component.tools.iter().filter(|(definition, _)| tool.is_none_or(|tool| definition.name == tool));
+    tools.any(|(definition, rights)| !left(rights, definition, kind, only).is_empty())
+}
+
 /// Why a rule allows nothing.
 fn told(config: &Config, components: &[Loaded<'_>], rule: &WrittenRule) -> Problem {
     let WrittenRule { of, kind, only, place } = rule;
@@ -189,6 +199,10 @@ fn told(config: &Config, components: &[Loaded<'_>], rule: &WrittenRule) -> Probl
     let inspect = |name: &str| config.hint.command("inspect", &[], &[name]);
     let found = |name: &str| components.iter().find(|component| component.name == name);
     let (message, hint) = match of {
+        RuleOf::Component(name) if found(name).is_some_and(|found| allows(rule, found, None)) => (
+            format!("{useless}: {}", uses::NOTHING),
+            format!("remove the rule; {} shows what the component imports", inspect(name)),
+        ),
         RuleOf::Component(name) => {
             let tools = found(name).map(|found| found.tools.as_slice()).unwrap_or_default();
             let sections = sections(config, name, tools, kind, only);

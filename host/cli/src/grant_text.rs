@@ -193,7 +193,9 @@ pub(crate) fn steps(chosen: &Chosen<'_>, suggestion: &Suggestion) -> Vec<String>
     let grants = chosen.grants();
     let is_there = |wanted: &str| grants.directories.iter().any(|granted| nested(&granted.name, wanted));
     let there: Vec<_> = suggestion.directories().map(|(wanted, _)| wanted).filter(|wanted| is_there(wanted)).collect();
-    suggestion.without_directories(&there).steps()
+    // What says where the value of a secret is need not be said again.
+    let known = grants.secrets.keys().chain(&grants.reveal).map(String::as_str);
+    suggestion.without_directories(&there).without_secrets(known).steps()
 }
 
 /// Whether one path lies in the other.

@@ -196,14 +196,12 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     }
     if !granted.is_empty() {
         let listed = granted.iter().cloned().collect::<Vec<_>>().join(", ");
-        printer.note("note", &format!("already granted and used: {listed}"));
+        let is_used = if is_approved { "and used" } else { "but not approved, so not used" };
+        printer.note("note", &format!("already granted {is_used}: {listed}"));
     }
     if !is_approved && chosen.is_granted_anything() {
         let approve = config.hint.command("approve", &[], &[]);
-        printer.note(
-            "note",
-            &format!("grants that are not approved were not used: {approve} shows them and asks for your approval"),
-        );
+        printer.note("hint", &format!("{approve} shows the grants and asks for your approval"));
     }
     for denial in denials.iter().filter(|denial| matches!(denial.layer, Layer::Declared | Layer::Host)) {
         printer.note("note", &format!("{denial}; {}", denial.hint()));

@@ -49,6 +49,7 @@ mod tools;
 mod traces;
 mod units;
 mod unset;
+mod uses;
 mod worker_process;
 
 use std::process::ExitCode;

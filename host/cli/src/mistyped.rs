@@ -48,9 +48,17 @@ pub(crate) fn show(printer: &Printer, mut error: clap::Error) -> ExitStatus {
 fn hint() -> String {
     // With its errors ignored the parser still finds the command among options that have values.
     let seen = Args::command().ignore_errors(true).try_get_matches_from(env::args()).ok();
-    match seen.as_ref().and_then(clap::ArgMatches::subcommand_name).filter(|name| !HIDDEN.contains(name)) {
-        Some(name) => format!("`toolcell {name} --help` shows its arguments and options"),
-        None => "`toolcell --help` shows the commands".to_owned(),
+    let mut names = Vec::new();
+    let mut within = seen.as_ref();
+    while let Some((name, inner)) = within.and_then(clap::ArgMatches::subcommand) {
+        names.push(name);
+        within = Some(inner);
+    }
+    match names.first() {
+        Some(first) if !HIDDEN.contains(first) => {
+            format!("`toolcell {} --help` shows its arguments and options", names.join(" "))
+        }
+        Some(_) | None => "`toolcell --help` shows the commands".to_owned(),
     }
 }
 

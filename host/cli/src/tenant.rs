@@ -35,7 +35,7 @@ pub(crate) fn store(config: &Config) -> Result<ApiKeyStore, Failure> {
 }
 
 fn without_file(config: &Config) -> Failure {
-    config.missing("run `toolcell init` to make one, then `toolcell tenant add` again").into()
+    config.missing("run `toolcell init` to make one, or name one with `--config FILE`").into()
 }
 
 /// A store that cannot be used.
@@ -50,6 +50,9 @@ pub(crate) fn tenant(printer: &Printer, global: &Global, args: &TenantArgs) -> R
     match &args.command {
         TenantCommand::Add { name, json } => {
             let is_new = add(printer, &config, name)?;
+            if !is_new && !json {
+                printer.note("note", &format!("the tenant `{name}` is there already: this is a further key for it"));
+            }
             show(printer, &store.add(name).map_err(failed)?, name, is_new, *json)
         }
         TenantCommand::Key { name, json } => {
@@ -74,7 +77,7 @@ fn add(printer: &Printer, config: &Config, name: &str) -> Result<bool, Failure> 
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
     if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) {
         let message = format!("`{}` is not a valid name of a tenant", name.escape_debug());
-        return Err(Failure::usage(message, "use 1 to 64 letters, digits, `_` and `-`"));
+        return Err(Failure::usage(message, "use 1 to 64 of the characters A-Z a-z 0-9 _ -"));
     }
     let Some(path) = config.path.as_deref().filter(|_| config.file.is_some()) else { return Err(without_file(config)) };
     let unwritable = |error| Failure::file(error, format!("add the line `[tenants.{name}]` to the configuration"));

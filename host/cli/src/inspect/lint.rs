@@ -8,6 +8,7 @@ use toolcell::{ComponentKind, Contents, Definition, Examination, Provider};
 
 use super::contents;
 use crate::units::Size;
+use crate::uses::{NOTHING, can_use};
 use crate::{clean, schema, table};
 
 /// Findings that are told.
@@ -19,15 +20,6 @@ const DEBUG_BYTES: u64 = 256 << 10;
 /// Bytes of a component that need no remark.
 const LARGE: u64 = 20 << 20;
 
-/// What gives a tool the things that a kind of need names: imports whose names begin so.
-const IMPORTS: [(&str, &[&str]); 6] = [
-    ("http", &["toolcell:tool/http@", "wasi:http/"]),
-    ("kv", &["toolcell:tool/kv@"]),
-    ("secret", &["toolcell:tool/secrets@", "toolcell:tool/http@"]),
-    ("reveal", &["toolcell:tool/reveal@"]),
-    ("filesystem", &["wasi:filesystem/"]),
-    ("environment", &["wasi:cli/environment@"]),
-];
 /// Kinds of which an import is useless if no tool declares the need.
 const DECLARED: [(&str, &str); 3] =
     [("http", "toolcell:tool/http@"), ("kv", "toolcell:tool/kv@"), ("reveal", "toolcell:tool/reveal@")];
@@ -51,15 +43,12 @@ pub(crate) fn findings(
     tools: &[&Definition],
 ) -> Vec<Finding> {
     let mut found = Vec::new();
-    let imports = |starts: &[&str]| {
-        examination.imports.iter().any(|(name, _)| starts.iter().any(|start| name.starts_with(start)))
-    };
+    let imports = |start: &str| examination.imports.iter().any(|(name, _)| name.starts_with(start));
     for tool in tools {
         for need in &tool.needs {
-            let known = IMPORTS.iter().find(|(kind, _)| *kind == need.kind);
-            if known.is_some_and(|(_, starts)| !imports(starts)) {
+            if !can_use(examination, &need.kind) {
                 let need = clean::shown(&format!("{} {}", need.kind, need.pattern));
-                let message = format!("declares the need `{need}`, but the component imports nothing that can use it");
+                let message = format!("declares the need `{need}`, but {NOTHING}");
                 found.push(Finding::of("unused_need", tool, message));
             }
         }
@@ -69,7 +58,7 @@ pub(crate) fn findings(
     for (kind, start) in chosen {
         let is_declared = || tools.iter().any(|tool| tool.needs.iter().any(|need| need.kind == *kind));
         let has_needs = || tools.iter().any(|tool| !tool.needs.is_empty());
-        if imports(&[start]) && has_needs() && !is_declared() {
+        if imports(start) && has_needs() && !is_declared() {
             let import = start.trim_end_matches('@');
             let message = format!("the component imports `{import}`, but no tool declares a need of the kind `{kind}`");
             found.push(Finding { code: "undeclared_import", tool: None, message });

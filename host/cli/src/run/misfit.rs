@@ -11,12 +11,15 @@ use crate::{clean, files, json_slip};
 
 /// Tells what does not fit of the arguments, and how to see what would.
 pub(crate) fn tell(printer: &Printer, call: &CallArgs, again: &Again, text: &str, faults: &[Fault]) {
-    printer.note("error", "the arguments do not fit the tool's parameters");
+    let typed = call.tool.iter().chain(&call.arguments).last().map(String::as_str);
+    let is_read = typed.is_some_and(|typed| typed == "-" || typed.starts_with('@'));
+    let place = files::place_of_arguments(typed);
+    let read = if is_read { format!(" from {place}") } else { String::new() };
+    printer.note("error", &format!("the arguments{read} do not fit the tool's parameters"));
     // Beside a size that is over the limit this would be beside the point.
     let is_empty =
         text.trim().is_empty() && faults.iter().any(|fault| matches!(fault.kind, FaultKind::Required { .. }));
     if is_empty {
-        let place = files::place_of_arguments(call.tool.iter().chain(&call.arguments).last().map(String::as_str));
         printer.point(&format!("{place} is empty, or only white space, which means `{{}}`"));
     }
     for fault in faults {
@@ -35,7 +38,10 @@ pub(crate) fn tell(printer: &Printer, call: &CallArgs, again: &Again, text: &str
         return;
     }
     let inspect = again.command("inspect", &[], &[&call.component.to_string_lossy()]);
-    let form =
-        if is_syntax || is_empty { "write NAME=VALUE, or one JSON object in quotes for the shell; " } else { "" };
+    let form = match is_syntax || is_empty {
+        false => String::new(),
+        true if is_read => format!("write one JSON object to {place}; "),
+        true => "write NAME=VALUE, or one JSON object in quotes for the shell; ".to_owned(),
+    };
     printer.note("hint", &format!("{form}{inspect} shows the parameters"));
 }

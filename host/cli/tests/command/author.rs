@@ -251,6 +251,7 @@ fn faults_are_told_with_their_place_and_a_hint() {
         ("maxExecutionMs: 1.5", "invalid type: floating point `1.5`, expected u64"),
         ("maxExecutionMs: 0", "its `max_execution` is zero"),
         ("needs: [{ kind: 'http', pattern: 'nowhere', reason: 'to look' }]", "in `needs`: "),
+        ("needs: [{ kind: 'bogus', pattern: 'x', reason: 'to look' }]", "unknown kind of need"),
         ("attributes: [1]", "expected a map"),
     ] {
         let tool = format!(

@@ -83,7 +83,7 @@ fn gaps_and_idle_rules_are_told_before_and_after_an_approval() {
     assert_eq!(gaps[0]["granted"][0], "GET https://api.example.com/v1", "{gaps}");
     let warnings = json["warnings"].as_array().expect("a list");
     let lines: Vec<_> = warnings.iter().filter_map(|warning| warning["line"].as_u64()).collect();
-    assert_eq!(lines, [4, 5, 6, 8, 10, 14], "{warnings:#?}");
+    assert_eq!(lines, [4, 4, 5, 5, 6, 7, 8, 10, 14], "{warnings:#?}");
     // One component alone says nothing of tenants, who may call the others.
     let shown = place.typed(&["approve", "needy", "--json"]).json();
     assert!(shown["warnings"].to_string().contains("toolcell.toml:10:"), "{shown}");

@@ -24,7 +24,7 @@ fn grants_are_typed_for_a_file() {
     // Without one of them it is not loaded, and the hint can be added as it is.
     let shown = place.typed(&["run", "declares.wasm", "asks", "--grant", "http=GET https://api.example.com"]);
     assert_eq!(shown.status, 1, "{shown}");
-    assert!(shown.stderr.contains("hint: to allow it, add to the command:\n"), "{shown}");
+    assert!(shown.stderr.contains("to allow it, add to the command:\n"), "{shown}");
     assert!(shown.stderr.contains("--grant 'reveal = [\"key\"]'\n"), "{shown}");
     // In a process of its own too.
     place.write("[host]\nisolation = \"process\"\n");

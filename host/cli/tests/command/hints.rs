@@ -110,8 +110,13 @@ fn arguments_without_text_are_told_as_that() {
             let shown = place.typed(&[command, "hello.wasm", "greet", typed]);
             let told = format!("  - {named} is empty, or only white space, which means `{{}}`\n");
             assert!(shown.status == 21 && shown.stderr.contains(&told), "{command} {typed:?}: {shown}");
-            let hint = "hint: write NAME=VALUE, or one JSON object in quotes for the shell; `toolcell inspect hello.wasm` shows";
-            assert!(shown.stderr.contains(hint), "{shown}");
+            let form = if typed == "@blank" {
+                "one JSON object to `blank`"
+            } else {
+                "NAME=VALUE, or one JSON object in quotes for the shell"
+            };
+            let hint = format!("hint: write {form}; `toolcell inspect hello.wasm` shows");
+            assert!(shown.stderr.contains(&hint), "{shown}");
         }
     }
     let none = place.typed(&["run", "hello.wasm", "greet"]);

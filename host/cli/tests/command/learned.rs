@@ -75,7 +75,7 @@ fn what_is_granted_and_approved_is_read() {
     let asked = serde_json::json!({ "url": server.url("/page") }).to_string();
     let read = steps(&[&["read", "/data/x.txt"]]);
     let unapproved = place.typed(&["learn", "fetch", &asked]);
-    assert!(unapproved.stderr.contains("grants that are not approved were not used"), "{unapproved}");
+    assert!(unapproved.stderr.contains("already granted but not approved, so not used: GET "), "{unapproved}");
     assert_eq!(texts(&learned(&place, "clerk", &read)["ended"]["ok"]["value"]), [""], "a stand-in, found empty");
     assert_eq!(server.heads().len(), 0);
     place.approve();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::place::Place;
-use crate::typed::{Shown, typed};
+use crate::typed::{Shown, example, typed};
 
 fn leads_on(shown: &Shown, status: i32, error: &str, hint: &str) {
     assert_eq!((shown.status, shown.stdout.as_str()), (status, ""), "{shown}");
@@ -52,6 +52,8 @@ fn a_request_that_is_missing_or_mistyped_is_shown_as_it_is_written() {
         (&["hello.wasm", "greet"], "missing after `greet`", "explain hello.wasm greet 'GET https://example.com/x'`"),
         (&["hello.wasm", "get https://a.example"], "`get` is neither", "did you mean 'GET https://a.example'?"),
         (&["hello.wasm", "look /data"], "`look` is neither", "`read /data/x`"),
+        (&["hello.wasm", "kv"], "the request `kv` is not whole", "`kv read KEY`"),
+        (&["hello.wasm", "greet", "GET"], "the request `GET` is not whole", "`GET https://example.com/x`"),
     ] {
         leads_on(&place.typed(&[&["explain"], words].concat()), 2, error, hint);
     }
@@ -101,4 +103,78 @@ fn counts_and_tenants_are_in_words() {
     std::fs::write(place.path().join("calls.json"), r#"[{"name": "gret"}]"#).unwrap();
     let batch = place.typed(&["batch", "--calls", "calls.json", "--tenant", "acme"]);
     leads_on(&batch, 1, "there is no tool `gret`", "did you mean `greet`? or pass `--unknown-tools answer`, so that");
+}
+
+#[test]
+fn what_a_configuration_cannot_mean_is_told_by_what_is_there() {
+    for (config, error, hint) in [
+        ("[components.a]\npath = \"\"\n", "toolcell.toml:2:8: the path is empty", "write the component's file"),
+        (
+            "[components.a]\npath = \"hello.wasm\"\n[components.a.grants]\n\
+             directories = [{ name = \"/x\", path = \"\", access = \"read\" }]\n",
+            "`` is not a directory: the path is empty",
+            "write the path of a directory",
+        ),
+        (
+            "[components.a]\npath = \"hello.wasm\"\n[components.a.grants]\nkv = [\"wrte notes/*\"]\n",
+            "`wrte` is not an access: `read` or `write`",
+            "`read *` or `write notes/*`",
+        ),
+        (
+            "[components.a]\npath = \"hello.wasm\"\n[components.a.grants]\nkv = [\"write\"]\n",
+            "`write`: the key is missing",
+            "`read *` or `write notes/*`",
+        ),
+        ("[tenants.\" a\"]\n", "` a` cannot be a tenant's name", "without blanks around it"),
+        ("[tenants.\"\"]\n", "`` cannot be a tenant's name", "a name that is not empty"),
+    ] {
+        leads_on(&Place::new(config).typed(&["check"]), 1, error, hint);
+    }
+    let typed = ["run", "hello.wasm", "name=Ada", "--grant", "directory=read /data="];
+    leads_on(&Place::new("").typed(&typed), 2, "the path is empty", "write the path of a directory");
+}
+
+#[test]
+fn a_file_that_cannot_be_used_is_named() {
+    let place = Place::new("");
+    std::os::unix::fs::symlink("/nothing", place.path().join("led.wasm")).unwrap();
+    let shown = place.typed(&["run", "led.wasm", "greet"]);
+    leads_on(&shown, 1, "`led.wasm` is a link to `/nothing`, which does not exist", "correct the link");
+    std::fs::write(place.path().join("a.json"), "{\"name\": ").unwrap();
+    let shown = place.typed(&["run", "hello.wasm", "greet", "@a.json"]);
+    leads_on(&shown, 21, "the arguments from `a.json` do not fit", "write one JSON object to `a.json`");
+}
+
+/// A grant that the component's imports cannot use.
+#[test]
+fn a_grant_that_nothing_can_use_is_told_as_that() {
+    let config = "[components.hello]\npath = \"hello.wasm\"\n[components.hello.grants]\nkv = [\"read a\"]\n";
+    let place = Place::new(config).approved();
+    let useless = "the rule `read a` in kv has no effect: the component imports nothing that can use it";
+    leads_on_with(&place.typed(&["check"]), useless);
+    let explained = place.typed(&["explain", "hello", "kv read a"]);
+    leads_on_with(&explained, "no call can make this request, whatever is granted");
+    let explained = place.typed(&["explain", "hello", "kv read a", "--json"]).json();
+    assert_eq!((&explained["allowed"], &explained["usable"]), (&json!(true), &json!(false)), "{explained}");
+}
+
+fn leads_on_with(shown: &Shown, told: &str) {
+    assert!(shown.status == 0 && shown.stderr.contains(told), "{shown}");
+}
+
+/// The tool would only learn that the store does not answer.
+#[test]
+fn keys_without_a_place_refuse_the_call_with_what_to_type() {
+    let place = Place::new("");
+    std::fs::copy(example("notes"), place.path().join("notes.wasm")).unwrap();
+    let mut command = place.command();
+    command.env_remove("HOME").env_remove("XDG_STATE_HOME");
+    command.args(["run", "notes.wasm", r#"{"action": "list"}"#, "--grant", "kv=write *"]);
+    leads_on(&place.shown(&mut command), 1, "no place for stored keys", "pass `--state-dir DIR`");
+}
+
+#[test]
+fn the_help_of_the_command_that_was_meant_is_named() {
+    leads_on(&typed(&["tenant", "revoke"]), 2, "required arguments", "`toolcell tenant revoke --help` shows");
+    leads_on(&typed(&["run", "--nothing"]), 2, "unexpected argument", "`toolcell run --help` shows");
 }

@@ -1,0 +1,31 @@
+//! What a component can ask for at all: a grant is of no use without an import that uses it.
+//!
+//! In: a component's imports. Out: whether it can make requests of a kind.
+
+use toolcell::{Examination, Request};
+
+/// A kind of need, the key of the grants for it, and the imports that can use them: their names begin so.
+const KINDS: [(&str, &str, &[&str]); 7] = [
+    ("http", "http", &["toolcell:tool/http@", "wasi:http/"]),
+    ("kv", "kv", &["toolcell:tool/kv@"]),
+    ("secret", "secrets", &["toolcell:tool/secrets@", "toolcell:tool/http@"]),
+    ("reveal", "reveal", &["toolcell:tool/reveal@"]),
+    ("filesystem", "directories", &["wasi:filesystem/"]),
+    ("environment", "environment", &["wasi:cli/environment@"]),
+    ("invoke", "invoke", &["toolcell:tool/invoke@"]),
+];
+
+/// What to say of a request or a rule that nothing can use.
+pub(crate) const NOTHING: &str = "the component imports nothing that can use it";
+
+/// Whether a component imports anything that can use this kind of need, or the grants under this key. `true` for other words.
+pub(crate) fn can_use(component: &Examination, kind: &str) -> bool {
+    let known = KINDS.iter().find(|(need, key, _)| [need, key].contains(&&kind));
+    let is_imported = |start: &&str| component.imports.iter().any(|(name, _)| name.starts_with(start));
+    known.is_none_or(|(_, _, starts)| starts.iter().any(is_imported))
+}
+
+/// Whether it can make such a request.
+pub(crate) fn can_make(component: &Examination, request: &Request<'_>) -> bool {
+    can_use(component, crate::grant_text::keys(request).0)
+}
