@@ -45,10 +45,15 @@ pub(crate) fn run() -> Result<()> {
         ensure!(bench.toolcell(&words!["new", &folder, "--lang", language])?, "`toolcell new` failed");
         new.push(folder);
     }
+    let lock = made.join("new-rust/Cargo.lock");
+    let pinned = fs::read(&lock)?;
     for project in projects(&common())?.into_iter().chain(examples).chain(with_packages).chain(new) {
         if !bench.passes(&project)? {
             failed.push(name_of(&project));
         }
+    }
+    if fs::read(&lock)? != pinned {
+        failed.push("new-rust, whose Cargo.lock is not complete".to_owned());
     }
     failed.extend(bench.refused(&common().join("python/refused"), &made)?);
     if !bench.types_hold(&packages, &made.join("types"))? {

@@ -57,7 +57,9 @@ fn a_result_that_does_not_fit_its_schema_fails_the_case() {
     let told = [
         None,
         Some(r#"expected ok, with a value that fits the schema {"type":"object"}, but it ended with ok: [1,"two"]"#),
-        Some(r#"expected ok, with a value that fits the schema {"prefixItems":[{"minimum":2}]}, but it ended with ok: [1,"two"]"#),
+        Some(
+            r#"expected ok, with a value that fits the schema {"prefixItems":[{"minimum":2}]}, but it ended with ok: [1,"two"]"#,
+        ),
         Some(r#"expected error, with "two" in it, but it ended with ok: [1,"two"]"#),
     ];
     for (failures, told) in failures.iter().zip(told) {

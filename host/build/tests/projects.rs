@@ -229,6 +229,32 @@ fn names_and_languages_that_are_unknown_are_refused() {
     }
 }
 
+/// The lock file has the project itself wherever its name belongs.
+#[test]
+fn a_rust_project_is_built_with_the_versions_that_are_tested() {
+    let tested = fs::read_to_string(Path::new(EXAMPLES).join("Cargo.lock")).expect("a lock file");
+    // Which of its dependencies a package uses depends on its features.
+    let version = |package: &str| package.trim_end().split("\ndependencies").next().map(ToOwned::to_owned);
+    let tested: Vec<_> = tested.split("\n\n").map(version).collect();
+    let place = tempfile::tempdir().expect("a folder");
+    for name in ["a-tool", "toolcell", "zz"] {
+        let folder = place.path().join(name);
+        let created = create(&folder, Language::Rust).expect("a project");
+        assert!(created.files.contains(&"Cargo.lock".to_owned()), "{created:?}");
+        let lock = fs::read_to_string(folder.join("Cargo.lock")).expect("a lock file");
+        let packages: Vec<_> = lock.trim_end().split("\n\n").skip(1).collect();
+        assert!(packages.is_sorted(), "{lock}");
+        let (taken, own): (Vec<_>, Vec<_>) = packages.iter().partition(|package| package.contains("\nsource = "));
+        let names: Vec<_> = own.iter().filter_map(|package| package.split('"').nth(1)).collect();
+        let mut expected = [name, "toolcell-guest", "toolcell-guest-macros"];
+        expected.sort_unstable();
+        assert_eq!(names, expected);
+        for package in taken {
+            assert!(tested.contains(&version(package)), "{package}");
+        }
+    }
+}
+
 /// Makes the project's interpreter of Python a program that says what Zig would say.
 fn zig(folder: &Path, version: &str, compile: &str) {
     let programs = folder.join(".venv/bin");

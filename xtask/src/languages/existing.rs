@@ -82,7 +82,10 @@ pub(super) fn run(programs: &Programs<'_>) -> Result<Vec<String>> {
 fn words_in_javascript(programs: &Programs<'_>, words: &Path, place: &Path) -> Result<PathBuf> {
     let component = place.join("words-js.wasm");
     let mut node = Command::new(&programs.packages.node);
-    succeed(node.args(["--disable-warning=ExperimentalWarning", "build.mjs"]).arg(&component).current_dir(words), "componentize-js")?;
+    succeed(
+        node.args(["--disable-warning=ExperimentalWarning", "build.mjs"]).arg(&component).current_dir(words),
+        "componentize-js",
+    )?;
     Ok(component)
 }
 

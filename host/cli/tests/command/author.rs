@@ -69,7 +69,13 @@ export default tool({ name: "greet", description: "Counts.", parameters, handler
     let words = ["test", "greeter", "--fuzz", "40", "--fuzz-seed", "3", "--coverage", "--junit", "report.xml"];
     let found = place.typed(&words);
     assert_eq!(found.status, 1, "{found}");
-    for told in ["1 passed, 0 failed", "no case gives    list", "(seed 3)", "RangeError: too many", "arguments: {\"list\":[0,0]}"] {
+    for told in [
+        "1 passed, 0 failed",
+        "no case gives    list",
+        "(seed 3)",
+        "RangeError: too many",
+        "arguments: {\"list\":[0,0]}",
+    ] {
         assert!(found.stdout.contains(told), "{told}: {found}");
     }
     assert_eq!(place.typed(&words).stdout, found.stdout, "the same seed finds the same");

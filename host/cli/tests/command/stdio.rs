@@ -28,8 +28,7 @@ impl Client {
     pub(crate) fn asks(&mut self, method: &str, params: &Value) -> Value {
         let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         writeln!(self.input, "{request}").expect("it reads");
-        let mut answer: Value =
-            serde_json::from_str(&self.lines.next().expect("a line").expect("text")).expect("JSON");
+        let mut answer: Value = serde_json::from_str(&self.lines.next().expect("a line").expect("text")).expect("JSON");
         assert!(answer["result"].is_object(), "{method}: {answer}");
         answer["result"].take()
     }

@@ -88,11 +88,15 @@ fn has_known_imports(bytes: &[u8]) -> Result<(), Error> {
         return Ok(());
     }
     let named = unknown.iter().take(NAMED);
-    let named: Vec<_> = named.map(|import| format!("`{}`", scan::name(&format!("{}::{}", import.module, import.name)))).collect();
+    let named: Vec<_> =
+        named.map(|import| format!("`{}`", scan::name(&format!("{}::{}", import.module, import.name)))).collect();
     let more = unknown.len() - named.len();
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     let found = format!("a module that imports {}{more}, which WASI preview 1 does not have", named.join(", "));
-    Err(Error::not_a_component(found, "use a build for WASI: this one is made for a host of its own, a browser for example"))
+    Err(Error::not_a_component(
+        found,
+        "use a build for WASI: this one is made for a host of its own, a browser for example",
+    ))
 }
 
 /// The module without what tools have written into it for an encoder.
