@@ -242,9 +242,10 @@ fn a_rust_project_is_built_with_the_versions_that_are_tested() {
         let created = create(&folder, Language::Rust).expect("a project");
         assert!(created.files.contains(&"Cargo.lock".to_owned()), "{created:?}");
         let lock = fs::read_to_string(folder.join("Cargo.lock")).expect("a lock file");
-        let packages: Vec<_> = lock.trim_end().split("\n\n").skip(1).collect();
+        let packages: Vec<&str> = lock.trim_end().split("\n\n").skip(1).collect();
         assert!(packages.is_sorted(), "{lock}");
-        let (taken, own): (Vec<_>, Vec<_>) = packages.iter().partition(|package| package.contains("\nsource = "));
+        let is_taken = |package: &&str| package.contains("\nsource = ");
+        let (taken, own): (Vec<&str>, Vec<&str>) = packages.into_iter().partition(is_taken);
         let names: Vec<_> = own.iter().filter_map(|package| package.split('"').nth(1)).collect();
         let mut expected = [name, "toolcell-guest", "toolcell-guest-macros"];
         expected.sort_unstable();

