@@ -47,7 +47,7 @@ const RUST_SDK: &str = "toolcell-guest";
 const RUST_PACKAGES: [&str; 2] = [RUST_SDK, "toolcell-guest-macros"];
 /// The versions that a Rust project is built with: those that this repository tests. `NAME` and `VERSION` stand for the project's
 /// name and for that of the SDK.
-const RUST_LOCK: &str = include_str!("templates/rust/Cargo.lock.txt");
+const RUST_LOCK: &str = include_str!("templates/rust/project.lock");
 const README: &str = include_str!("templates/README.md");
 /// Characters of a project's name.
 const MAX_NAME: usize = 64;
