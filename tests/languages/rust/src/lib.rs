@@ -8,12 +8,13 @@ use std::hint::black_box;
 use std::time::{Duration, SystemTime};
 
 use toolcell_guest::{
-    Context, Failure, Halt, Outcome, Output, Part, Question, Value, abort, http, invoke, json, kv, log, progress, secrets,
-    tool, tools,
+    Context, Failure, Halt, Outcome, Output, Part, Question, Value, abort, http, invoke, json, kv, log, progress,
+    secrets, tool, tools,
 };
 
-const HOWS: &str = "value nothing text promise failure ask halt read denied count keys reveal reveal_denied waits invoke invoke_caught invoke_denied loop \
-                    progress throws throws_text circle recursion memory clock random index deepest deep details";
+const HOWS: &str = "value nothing text promise failure ask halt read denied count keys reveal reveal_denied waits \
+                    invoke invoke_caught invoke_denied loop progress throws throws_text circle recursion memory \
+                    clock random index deepest deep details";
 
 fn is_ending(how: &String) -> Vec<String> {
     if HOWS.split(' ').any(|known| known == *how) { Vec::new() } else { vec![format!("there is no ending {how}")] }
