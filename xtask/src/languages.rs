@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
@@ -25,6 +25,7 @@ macro_rules! words {
 }
 
 mod existing;
+mod services;
 
 /// Builds each project and runs its cases.
 pub(crate) fn run() -> Result<()> {
@@ -44,17 +45,24 @@ pub(crate) fn run() -> Result<()> {
         ensure!(bench.toolcell(&words!["new", &folder, "--lang", language])?, "`toolcell new` failed");
         new.push(folder);
     }
+    let lock = made.join("new-rust/Cargo.lock");
+    let pinned = fs::read(&lock)?;
     for project in projects(&common())?.into_iter().chain(examples).chain(with_packages).chain(new) {
         if !bench.passes(&project)? {
             failed.push(name_of(&project));
         }
+    }
+    if fs::read(&lock)? != pinned {
+        failed.push("new-rust, whose Cargo.lock is not complete".to_owned());
     }
     failed.extend(bench.refused(&common().join("python/refused"), &made)?);
     if !bench.types_hold(&packages, &made.join("types"))? {
         failed.push("types".to_owned());
     }
     let toolcell = |words: &[&OsStr]| bench.toolcell(words);
-    let programs = existing::Programs { python: &bench.python, packages: &packages, toolcell: &toolcell };
+    let printed = |words: &[&OsStr]| bench.printed(words);
+    let programs =
+        existing::Programs { python: &bench.python, packages: &packages, toolcell: &toolcell, printed: &printed };
     failed.extend(existing::run(&programs)?);
     ensure!(failed.is_empty(), "these projects failed, see above: {}", failed.join(", "));
     Ok(())
@@ -87,6 +95,11 @@ impl Bench {
         Ok(self.command(words)?.status().context("the command does not start")?.success())
     }
 
+    /// What the command prints.
+    fn printed(&self, words: &[&OsStr]) -> Result<Output> {
+        self.command(words)?.output().context("the command does not start")
+    }
+
     fn command(&self, words: &[&OsStr]) -> Result<Command> {
         let programs = self.python.parent().context("the interpreter has no folder")?;
         let mut command = Command::new(&self.command);
@@ -106,6 +119,12 @@ impl Bench {
             project.starts_with(common()).then(|| common_cases(&common(), project, &self.place)).transpose()?;
         for cases in shared.into_iter().chain(has_cases(project).then(|| project.to_owned())) {
             is_good = is_good && self.toolcell(&words!["test", "--component", &component, &cases])?;
+        }
+        if project.starts_with(common()) {
+            let mut words = vec![OsStr::new("run"), component.as_os_str(), OsStr::new("how=waits")];
+            words.extend(services::GRANTS.iter().flat_map(|grant| ["--grant", grant]).map(OsStr::new));
+            words.extend(["--fuel", "1000G", "--timeout", "2m"].map(OsStr::new));
+            is_good = is_good && services::work(&mut self.command(&words)?)?;
         }
         Ok(is_good)
     }

@@ -54,6 +54,10 @@ const failure = ({ message, data, retryable, retryAfterMs }) => {
   const remark = problem === undefined ? "" : ` (its details cannot be written as JSON: ${problem})`;
   return { kind: "error", message: words(message) + remark, data: text, retryable, retryAfterMs };
 };
+// Whether there can be a rejected promise that nothing handles, or work that makes one. Mostly there is neither, and to wait for
+// the end of all work would cost as much as a small handler.
+const { isBusy } = runtime;
+const isLeft = () => isBusy() || awaited.length > 0 || waiting.length > 0;
 const find = (name) => tools.get(name) ?? wrong(`this component has no tool named \`${name}\``);
 
 runtime.answers = {
@@ -71,18 +75,18 @@ runtime.answers = {
   loaded: () => handled(host.unhandled()),
   validate: async (name, args) => {
     const faults = await find(name).validate(parse(args));
-    handled(await unhandledRejections());
+    if (isLeft()) handled(await unhandledRejections());
     return { faults: [faults ?? []].flat().map(words) };
   },
   visible: async (name, _, context) => {
     const visible = Boolean(await find(name).visible(parse(context)));
-    handled(await unhandledRejections());
+    if (isLeft()) handled(await unhandledRejections());
     return { visible };
   },
   execute: async (name, args, context) => {
     try {
       const made = ending(await find(name).handler(parse(args), parse(context)));
-      handled(await unhandledRejections());
+      if (isLeft()) handled(await unhandledRejections());
       return made;
     } catch (error) {
       log(host.unhandled());

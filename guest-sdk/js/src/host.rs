@@ -28,6 +28,7 @@ pub(crate) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         "log" => write_line,
         "progress" => report,
         "unhandled" => rejections::take,
+        "isBusy" => rejections::is_busy,
         "abortRequested" => || abort::requested(),
         "remaining" => remaining,
         "random" => random_bytes,

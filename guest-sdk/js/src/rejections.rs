@@ -2,10 +2,12 @@
 //!
 //! Invariant: it never fails. Where no memory is left for an entry, the promise is not kept.
 
+#![allow(unsafe_code, reason = "whether a job is pending, which rquickjs tells outside of a call only")]
+
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use rquickjs::{Ctx, Persistent, Result, Runtime, Value};
+use rquickjs::{Ctx, Persistent, Result, Runtime, Value, qjs};
 
 /// What a promise was rejected with. The promise is kept, so that no other one gets its address.
 struct Rejected {
@@ -61,4 +63,11 @@ pub(crate) fn take<'js>(ctx: Ctx<'js>) -> Result<Vec<Value<'js>>> {
         rejected.reason.restore(&ctx)
     };
     taken.into_iter().map(restored).collect()
+}
+
+/// Whether there is one, or a job that may reject one.
+pub(crate) fn is_busy(ctx: Ctx<'_>) -> bool {
+    // SAFETY: the context is alive, and its runtime with it.
+    let is_job_pending = unsafe { qjs::JS_IsJobPending(qjs::JS_GetRuntime(ctx.as_raw().as_ptr())) };
+    is_job_pending || UNHANDLED.with_borrow(|unhandled| !unhandled.is_empty())
 }

@@ -57,8 +57,10 @@ def object_of(fields, descriptions=None):
             properties[name]["description"] = descriptions[name]
         if default is inspect.Parameter.empty:
             required.append(name)
-        elif default is None or isinstance(default, (str, int, float, bool)):
-            properties[name]["default"] = default.value if isinstance(default, enum.Enum) else default
+            continue
+        default = default.value if isinstance(default, enum.Enum) else default
+        if default is None or isinstance(default, (str, int, float, bool)):
+            properties[name]["default"] = default
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 

@@ -45,6 +45,9 @@ const C: [File; 4] = [
 const RUST_SDK: &str = "toolcell-guest";
 /// The packages of the SDK: Cargo refuses another one of the same name.
 const RUST_PACKAGES: [&str; 2] = [RUST_SDK, "toolcell-guest-macros"];
+/// The versions that a Rust project is built with: those that this repository tests. `NAME` and `VERSION` stand for the project's
+/// name and for that of the SDK.
+const RUST_LOCK: &str = include_str!("templates/rust/project.lock");
 const README: &str = include_str!("templates/README.md");
 /// Characters of a project's name.
 const MAX_NAME: usize = 64;
@@ -106,10 +109,20 @@ pub fn create(folder: &Path, language: Language) -> Result<Created, Error> {
     }
     if language == Language::Rust {
         write_rust_sdk(&folder.join(RUST_SDK))?;
-        files.push(format!("{RUST_SDK}/"));
+        write(&folder.join("Cargo.lock"), &rust_lock(name))?;
+        files.extend(["Cargo.lock".to_owned(), format!("{RUST_SDK}/")]);
     }
     files.sort();
     Ok(Created { folder: folder.to_owned(), files })
+}
+
+/// The packages in the order in which cargo writes them.
+fn rust_lock(name: &str) -> String {
+    let text = RUST_LOCK.replace("NAME", name).replace("VERSION", env!("CARGO_PKG_VERSION"));
+    let mut parts: Vec<_> = text.trim_end().split("\n\n").collect();
+    // The first one is not a package.
+    parts[1..].sort_unstable();
+    parts.join("\n\n") + "\n"
 }
 
 fn write_rust_sdk(folder: &Path) -> Result<(), Error> {

@@ -102,7 +102,8 @@ fn find(folder: &Path) -> Result<Program, Error> {
     }
     Err(missing(&match others.as_slice() {
         [] => "it is not installed".to_owned(),
-        others => format!("version {} is installed, and {VERSION} is needed", others.join(" and ")),
+        [other] => format!("version {other} is installed, and {VERSION} is needed"),
+        others => format!("versions {} are installed, and {VERSION} is needed", others.join(" and ")),
     }))
 }
 

@@ -33,7 +33,7 @@ fn a_new_project_builds_and_passes_its_cases() {
         assert!(built.bytes <= 1_450_000, "{}", built.bytes);
         let report = run(&built.component, &find(&folder).expect("cases"), &Options::default());
         assert_eq!((report.passed, report.failed), (2, 0), "{report:?}");
-        assert!(junit(&report).contains("tests=\"2\" failures=\"0\""));
+        assert!(junit(&report, &[]).contains("tests=\"2\" failures=\"0\""));
         let again = create(&folder, language).expect_err("it is not empty");
         assert!(again.to_string().contains("is not empty"), "{again}");
     }
@@ -229,24 +229,30 @@ fn names_and_languages_that_are_unknown_are_refused() {
     }
 }
 
+/// The lock file has the project itself wherever its name belongs.
 #[test]
-fn a_python_project_is_found_and_says_how_its_toolchain_is_installed() {
+fn a_rust_project_is_built_with_the_versions_that_are_tested() {
+    let tested = fs::read_to_string(Path::new(EXAMPLES).join("Cargo.lock")).expect("a lock file");
+    // Which of its dependencies a package uses depends on its features.
+    let version = |package: &str| package.trim_end().split("\ndependencies").next().map(ToOwned::to_owned);
+    let tested: Vec<_> = tested.split("\n\n").map(version).collect();
     let place = tempfile::tempdir().expect("a folder");
-    let folder = place.path().join("greeter");
-    let created = create(&folder, Language::Python).expect("a project");
-    assert!(created.files.contains(&"tool.py".to_owned()), "{created:?}");
-    assert_eq!(component_of(&folder).expect("a project"), folder.join("greeter.wasm"));
-    // A componentize-py of another version, in the place that is looked at first.
-    let programs = folder.join(".venv/bin");
-    fs::create_dir_all(&programs).expect("a folder");
-    let program = programs.join("componentize-py");
-    fs::write(&program, "#!/bin/sh\necho componentize-py 0.1.0\n").expect("written");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a program");
-    // A machine with the pinned version builds it; `cargo xtask languages` shows that.
-    if let Err(error) = build(&folder, None) {
-        assert_eq!(error.kind(), ErrorKind::Toolchain);
-        assert!(error.to_string().contains("version 0.1.0 is installed"), "{error}");
-        assert!(error.hint().contains("`pip install componentize-py=="), "{}", error.hint());
+    for name in ["a-tool", "toolcell", "zz"] {
+        let folder = place.path().join(name);
+        let created = create(&folder, Language::Rust).expect("a project");
+        assert!(created.files.contains(&"Cargo.lock".to_owned()), "{created:?}");
+        let lock = fs::read_to_string(folder.join("Cargo.lock")).expect("a lock file");
+        let packages: Vec<&str> = lock.trim_end().split("\n\n").skip(1).collect();
+        assert!(packages.is_sorted(), "{lock}");
+        let is_taken = |package: &&str| package.contains("\nsource = ");
+        let (taken, own): (Vec<&str>, Vec<&str>) = packages.into_iter().partition(is_taken);
+        let names: Vec<_> = own.iter().filter_map(|package| package.split('"').nth(1)).collect();
+        let mut expected = [name, "toolcell-guest", "toolcell-guest-macros"];
+        expected.sort_unstable();
+        assert_eq!(names, expected);
+        for package in taken {
+            assert!(tested.contains(&version(package)), "{package}");
+        }
     }
 }
 

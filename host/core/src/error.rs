@@ -31,7 +31,7 @@ enum Kind {
         problem: String,
     },
     NotAComponent {
-        found: &'static str,
+        found: String,
         hint: &'static str,
     },
     Malformed(String),
@@ -94,8 +94,8 @@ impl Error {
         Self::from(Kind::Definition { tool: tool.to_owned(), problem: problem.to_string() })
     }
 
-    pub(crate) fn not_a_component(found: &'static str, hint: &'static str) -> Self {
-        Self::from(Kind::NotAComponent { found, hint })
+    pub(crate) fn not_a_component(found: impl Into<String>, hint: &'static str) -> Self {
+        Self::from(Kind::NotAComponent { found: found.into(), hint })
     }
 
     pub(crate) fn malformed(problem: impl Into<String>) -> Self {

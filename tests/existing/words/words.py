@@ -10,3 +10,14 @@ class WitWorld(wit_world.WitWorld):
         if not text:
             raise Err("there is no text")
         return text.upper()
+
+    def sorted(self, text, by):
+        def place(word):
+            if isinstance(by, wit_world.Order_Nearest):
+                return abs(len(word) - by.value)
+            return len(word) if isinstance(by, wit_world.Order_Shortest) else -len(word)
+
+        return sorted(text.split(), key=place)
+
+    def longest(self, text):
+        return max(map(len, text.split()), default=None)

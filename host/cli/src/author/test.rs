@@ -54,7 +54,7 @@ pub(crate) async fn test(printer: &Printer, global: &Global, args: &TestArgs) ->
         None => None,
     };
     if let Some(path) = &args.junit {
-        fs::write(path, junit(&report)).map_err(|error| {
+        fs::write(path, junit(&report, fuzzed.as_deref().unwrap_or_default())).map_err(|error| {
             let message = anyhow!(error).context(format!("cannot write `{}`", path.display()));
             Failure::file(message, "name a file in a folder that you can write to")
         })?;
@@ -128,7 +128,8 @@ fn coverage(of: &Coverage) -> String {
 /// How a tool ended with generated arguments, in lines.
 fn told(of: &FuzzReport) -> String {
     let failures = if of.failures.len() == 1 { "failure" } else { "failures" };
-    let mut lines = vec![format!("fuzz {}: {} calls, {} {failures}", of.tool, of.calls, of.failures.len())];
+    let mut lines =
+        vec![format!("fuzz {}: {} calls, {} {failures} (seed {})", of.tool, of.calls, of.failures.len(), of.seed)];
     if of.calls == 0 {
         let none = "         no arguments were found that match the tool's schema: give `examples` in the schema";
         lines.push(none.to_owned());

@@ -4,6 +4,7 @@ use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -65,11 +66,21 @@ export default tool({ name: "greet", description: "Counts.", parameters, handler
     assert_eq!(json["coverage"][0]["unseen_parameters"], json!([]), "{json}");
     fs::write(place.path().join("greeter/src/tool.js"), FAULTY).expect("a file");
     fs::write(place.path().join("greeter/cases.yaml"), "cases: [{ name: none, expect: { ok: [] } }]").expect("a file");
-    let found = place.typed(&["test", "greeter", "--fuzz", "40", "--fuzz-seed", "3", "--coverage"]);
+    let words = ["test", "greeter", "--fuzz", "40", "--fuzz-seed", "3", "--coverage", "--junit", "report.xml"];
+    let found = place.typed(&words);
     assert_eq!(found.status, 1, "{found}");
-    for told in ["1 passed, 0 failed", "no case gives    list", "RangeError: too many", "arguments: {\"list\":[0,0]}"] {
+    for told in [
+        "1 passed, 0 failed",
+        "no case gives    list",
+        "(seed 3)",
+        "RangeError: too many",
+        "arguments: {\"list\":[0,0]}",
+    ] {
         assert!(found.stdout.contains(told), "{told}: {found}");
     }
+    assert_eq!(place.typed(&words).stdout, found.stdout, "the same seed finds the same");
+    let report = fs::read_to_string(place.path().join("report.xml")).expect("a report");
+    assert!(report.contains("tests=\"2\" failures=\"1\"") && report.contains("name=\"fuzz: "), "{report}");
 }
 
 /// Also with `--quiet`, which prints nothing of a tool's log; and in a project's folder the hint is for its author.
@@ -152,6 +163,34 @@ fn a_project_is_built_and_tested_after_each_change() {
     let runs: Vec<_> = results.lines().filter(|line| line.contains(" passed, ")).collect();
     assert!(runs.len() == 2 && runs[0].starts_with("2 passed, 0 failed"), "{results}");
     assert!(!runs[1].contains(" 0 failed") && results.contains("Goodbye, Ada!"), "{results}");
+}
+
+/// `PATH` has only what the test puts there, whatever this machine has.
+#[test]
+fn a_python_project_says_how_its_toolchain_is_installed() {
+    let place = Place::new("");
+    let made = place.typed(&["new", "greeter", "--lang", "python", "--json"]).json();
+    assert!(made["files"].as_array().expect("files").contains(&json!("tool.py")), "{made}");
+    let version = include_str!("../../../../tests/languages/requirements.txt");
+    let version = version.lines().find_map(|line| line.strip_prefix("componentize-py==")).expect("a version");
+    let programs = place.path().join("other");
+    let install = |folder: &Path, version: &str| {
+        fs::create_dir_all(folder).expect("a folder");
+        let program = folder.join("componentize-py");
+        fs::write(&program, format!("#!/bin/sh\necho componentize-py {version}\n")).expect("a file");
+        fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("a program");
+    };
+    let told = |why: &str| {
+        let shown = place.shown(place.command().args(["build", "greeter"]).env("PATH", &programs));
+        let message = format!("error: Python tools are built by componentize-py: {why}\n");
+        let hint = format!("hint: install it with `pip install componentize-py=={version}`\n");
+        assert!(shown.status == 1 && shown.stderr.ends_with(&(message + &hint)), "{shown}");
+    };
+    told("it is not installed");
+    install(&programs, "0.1.0");
+    told(&format!("version 0.1.0 is installed, and {version} is needed"));
+    install(&place.path().join("greeter/.venv/bin"), "0.2.0");
+    told(&format!("versions 0.2.0 and 0.1.0 are installed, and {version} is needed"));
 }
 
 /// The build waits until the test has read what it does.

@@ -1,6 +1,7 @@
 //! Ctrl-C and its like: what is left of a command that is ended by a signal.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
@@ -108,6 +109,32 @@ fn a_tool_that_listens_has_time_to_answer() {
         let told = b"interrupted: the call has 2 s to finish; press Ctrl-C again to stop now\n";
         assert!(output.stderr.starts_with(told), "{output:?}");
     }
+}
+
+#[test]
+fn a_tool_of_javascript_logs_reports_and_ends_when_it_is_asked_to() {
+    const TOOL: &str = r#"import { abort, progress, tool } from "toolcell";
+const handler = () => {
+  console.warn("waiting", { for: "it" });
+  progress(1, 2, "half");
+  while (!abort.requested) for (let turns = 0; turns < 100000; turns++);
+  return "stopped";
+};
+export default tool({ name: "waits", description: "Waits.", handler });"#;
+    let place = place(CONFIG);
+    fs::write(place.path().join("tool.js"), TOOL).expect("a file");
+    assert_eq!(place.typed(&["build", "tool.js"]).status, 0);
+    let words = ["run", "./tool.wasm", "{}", "--fuel", "1000G", "--timeout", "5m"];
+    let mut child = started(&place, &mut place.command(), &words);
+    let lines = BufReader::new(child.stderr.take().expect("piped")).lines().map(|line| line.expect("text"));
+    let mut lines = lines.filter(|line| line.starts_with("tool "));
+    assert_eq!(lines.next().as_deref(), Some(r#"tool log warn: waiting {"for":"it"}"#));
+    assert_eq!(lines.next().as_deref(), Some("tool progress: 1 of 2, half"));
+    told(&child, Signal::INT);
+    assert_eq!(lines.next(), None);
+    let output = ended(&place, child);
+    assert_eq!(output.status.signal(), Some(Signal::INT.as_raw()), "{output:?}");
+    assert_eq!(output.stdout, b"stopped\n", "{output:?}");
 }
 
 #[test]

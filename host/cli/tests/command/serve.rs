@@ -13,6 +13,7 @@ use toolcell_test_guests::{Answer, Hostile};
 
 use crate::interrupt::signals_by_default;
 use crate::place::{Place, in_time};
+use crate::stdio::{Client, REVISION};
 use crate::typed::check;
 
 /// What each client is told of a configuration that its operator has to approve.
@@ -342,7 +343,6 @@ fn servers_and_keys_that_cannot_be_are_errors_with_a_hint() {
     assert!(shown.status == 1 && shown.stderr.contains("hint: "), "{shown}");
 }
 
-/// One line in, one line out.
 #[test]
 fn a_client_on_standard_input_speaks_mcp() {
     let place = Place::new(&format!("{CONFIG}[tenants.acme]\n")).approved();
@@ -350,23 +350,9 @@ fn a_client_on_standard_input_speaks_mcp() {
     assert!(refused.status == 2 && refused.stderr.contains("--tenant NAME"), "{refused}");
     let checked = place.typed(&["serve", "--check", "--stdio", "--tenant", "acme"]);
     assert_eq!((checked.status, checked.stdout.as_str()), (0, "1 tool, 1 tenant, 0 problems\n"), "{checked}");
-    let mut command = place.command();
-    command.args(["serve", "--stdio", "--tenant", "acme"]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().expect("the binary runs");
-    let (mut input, output) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
-    let mut lines = BufReader::new(output).lines();
-    let mut asked = |message: Value| -> Value {
-        writeln!(input, "{message}").expect("it reads");
-        serde_json::from_str(&lines.next().expect("a line").expect("text")).expect("JSON")
-    };
-    let client = json!({"name": "test", "version": "1"});
-    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
-    let opened = asked(json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}));
-    assert_eq!(opened["result"]["protocolVersion"], "2025-11-25", "{opened}");
-    let params = json!({"name": "greet", "arguments": {"name": "Ada"}});
-    let called = asked(json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}));
-    assert_eq!(called["result"]["content"][0]["text"], "Hello, Ada!", "{called}");
-    drop(input);
-    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    let mut client = Client::start(place.command().args(["serve", "--stdio", "--tenant", "acme"]));
+    assert_eq!(client.opens()["protocolVersion"], REVISION);
+    let called = client.asks("tools/call", &json!({"name": "greet", "arguments": {"name": "Ada"}}));
+    assert_eq!(called["content"][0]["text"], "Hello, Ada!", "{called}");
+    assert_eq!(client.ends(), Some(0));
 }

@@ -117,28 +117,43 @@ fn is_runtime(engine: &Engine, export: &str, instance: &ComponentInstance) -> bo
     export == RUNTIME.0 && functions.next() == Some(RUNTIME.1) && functions.next().is_none()
 }
 
+/// How much of an interface is in the name of a tool.
+#[derive(Clone, Copy)]
+enum Detail {
+    /// `add`.
+    Interface,
+    /// `docs_adder_add`.
+    Package,
+    /// `docs_adder_add_0_1_0`.
+    Version,
+}
+
 /// The names of tools: `INTERFACE_FUNCTION`, or `FUNCTION` for one of the world itself. Functions whose names would be the same
-/// have the namespace and package too.
+/// have the namespace and package too, and those of two versions of a package also its version.
 fn names(found: &[Found]) -> Vec<String> {
-    // `docs:adder/add@0.1.0`, or a plain name.
-    let short = |found: &Found| match &found.interface {
-        None => found.name.clone(),
-        Some(interface) => {
-            let path = interface.split('@').next().unwrap_or_default();
-            let interface = path.rsplit('/').next().unwrap_or_default();
-            format!("{interface}_{}", found.name)
+    let mut names: Vec<_> = found.iter().map(|found| found.tool(Detail::Interface)).collect();
+    for detail in [Detail::Package, Detail::Version] {
+        let same: Vec<_> = names.iter().map(|name| names.iter().filter(|other| *other == name).count() > 1).collect();
+        for ((name, found), _) in names.iter_mut().zip(found).zip(same).filter(|(_, is_same)| *is_same) {
+            *name = found.tool(detail);
         }
-    };
-    let long = |found: &Found| match &found.interface {
-        None => found.name.clone(),
-        Some(interface) => {
-            let path = interface.split('@').next().unwrap_or_default().replace([':', '/'], "_");
-            format!("{path}_{}", found.name)
-        }
-    };
-    let names: Vec<_> = found.iter().map(short).collect();
-    let is_twice = |name: &String| names.iter().filter(|other| *other == name).count() > 1;
-    found.iter().zip(&names).map(|(found, name)| if is_twice(name) { long(found) } else { name.clone() }).collect()
+    }
+    names
+}
+
+impl Found {
+    /// The name of its tool.
+    fn tool(&self, detail: Detail) -> String {
+        // `docs:adder/add@0.1.0`, or a plain name.
+        let Some(interface) = &self.interface else { return self.name.clone() };
+        let path = interface.split('@').next().unwrap_or_default();
+        let prefix = match detail {
+            Detail::Interface => path.rsplit('/').next().unwrap_or_default(),
+            Detail::Package => path,
+            Detail::Version => interface,
+        };
+        format!("{}_{}", prefix.replace([':', '/', '@', '.', '+'], "_"), self.name)
+    }
 }
 
 impl Function {

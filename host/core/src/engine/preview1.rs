@@ -5,6 +5,7 @@
 //! read; a panic of the encoder is a refusal.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use wasi_preview1_component_adapter_provider::{
@@ -19,6 +20,8 @@ use crate::error::Error;
 
 /// How a core module begins.
 const MODULE: &[u8] = b"\0asm\x01\0\0\0";
+/// Imports that a refusal names.
+const NAMED: usize = 3;
 /// The export that makes a module a command.
 const START: &str = "_start";
 /// Custom sections that would tell the encoder of another world.
@@ -33,6 +36,7 @@ pub(super) fn component(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
         return Ok(Cow::Borrowed(bytes));
     }
     scan::bounds(bytes)?;
+    has_known_imports(bytes)?;
     let module = without_metadata(bytes)?;
     let adapted = catch_unwind(AssertUnwindSafe(|| {
         ComponentEncoder::default().validate(true).module(&module)?.adapter(PREVIEW1, ADAPTER)?.encode()
@@ -63,6 +67,36 @@ fn is_command(bytes: &[u8]) -> bool {
         }
     }
     imports && starts
+}
+
+/// An error if the module imports what WASI preview 1 does not have: it was made for a host of its own.
+fn has_known_imports(bytes: &[u8]) -> Result<(), Error> {
+    let mut known = BTreeSet::new();
+    for payload in Parser::new(0).parse_all(ADAPTER) {
+        if let Ok(Payload::ExportSection(section)) = payload {
+            known.extend(section.into_iter().flatten().map(|export| export.name));
+        }
+    }
+    let mut unknown = Vec::new();
+    for payload in Parser::new(0).parse_all(bytes) {
+        if let Payload::ImportSection(section) = payload.map_err(scan::malformed)? {
+            let imports = section.into_imports().flatten();
+            unknown.extend(imports.filter(|import| import.module != PREVIEW1 || !known.contains(import.name)));
+        }
+    }
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let named = unknown.iter().take(NAMED);
+    let named: Vec<_> =
+        named.map(|import| format!("`{}`", scan::name(&format!("{}::{}", import.module, import.name)))).collect();
+    let more = unknown.len() - named.len();
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let found = format!("a module that imports {}{more}, which WASI preview 1 does not have", named.join(", "));
+    Err(Error::not_a_component(
+        found,
+        "use a build for WASI: this one is made for a host of its own, a browser for example",
+    ))
 }
 
 /// The module without what tools have written into it for an encoder.

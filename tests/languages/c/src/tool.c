@@ -154,9 +154,31 @@ static tc_outcome keys(tc_call *call) {
 }
 
 static tc_outcome progress(tc_call *call) {
-    tc_log(TC_INFO, "half of it");
     tc_progress(1, 2, "half");
-    return tc_aborted() ? tc_fail("stopped") : tc_ok_null();
+    return tc_ok_null();
+}
+
+static tc_outcome waits(tc_call *call) {
+    tc_log(TC_WARN, "waiting");
+    tc_progress(1, 2, "half");
+    while (!tc_aborted()) {
+        for (volatile int turns = 0; turns < 1000000; turns++) {}
+    }
+    return tc_ok_string("stopped");
+}
+
+static tc_outcome reveal(tc_call *call) {
+    tc_error error;
+    tc_text value;
+    TRY(tc_secret_reveal("password", &value, &error), error);
+    return tc_ok_integer((int64_t)value.length);
+}
+
+static tc_outcome reveal_denied(tc_call *call) {
+    tc_error error;
+    tc_text value;
+    TRY(tc_secret_reveal("elsewhere", &value, &error), error);
+    return tc_ok_null();
 }
 
 static tc_outcome clock_of_the_case(tc_call *call) {
@@ -300,7 +322,7 @@ static const struct {
     {"value", value}, {"nothing", nothing}, {"text", text}, {"promise", promise}, {"failure", failure}, {"ask", ask},
     {"halt", halt}, {"read", look_up}, {"denied", denied}, {"count", count},
     {"invoke", invoke}, {"invoke_caught", invoke_caught}, {"invoke_denied", invoke_denied}, {"loop", loop}, {"keys", keys},
-    {"progress", progress},
+    {"progress", progress}, {"waits", waits}, {"reveal", reveal}, {"reveal_denied", reveal_denied},
     {"clock", clock_of_the_case}, {"random", draw}, {"throws", fail}, {"throws_text", throws_text}, {"circle", circle},
     {"bigint", bigint}, {"bytes", bytes}, {"recursion", recursion}, {"memory", memory}, {"malloc", unchecked}, {"assert", assertion},
     {"aligned", aligned}, {"memaligned", memaligned}, {"misaligned", misaligned},
@@ -333,6 +355,7 @@ TOOLCELL_TOOL("endings", "Ends a call in each of the ways in which a call can en
 }), end, .validate = validate, TC_NEEDS(
     {"http", "GET https://api.example.com/v1", "to look something up"},
     {"secret", "api_key", "to authenticate there"},
+    {"reveal", "password", "to measure it"},
     {"kv", "write counters/*", "to count"},
     {"invoke", "find_place", "to find places"},
     {"invoke", "endings", "to call itself"}))

@@ -1,10 +1,11 @@
-import { askUser, halt, invoke, InvokeError, kv, output, progress, secrets, settled, tool, ToolFailure, unhandledRejections } from "toolcell";
+import { abort, askUser, halt, invoke, InvokeError, kv, output, progress, secrets, settled, tool, ToolFailure, unhandledRejections } from "toolcell";
 import { fail, failLater } from "./endings.js";
 
 const parameters = { type: "object", properties: { how: { type: "string" } }, required: ["how"] };
 const needs = [
   { kind: "http", pattern: "GET https://api.example.com/v1", reason: "to look something up" },
   { kind: "secret", pattern: "api_key", reason: "to authenticate there" },
+  { kind: "reveal", pattern: "password", reason: "to measure it" },
   { kind: "kv", pattern: "write counters/*", reason: "to count" },
   { kind: "invoke", pattern: "find_place", reason: "to find places" },
   { kind: "invoke", pattern: "endings", reason: "to call itself" },
@@ -17,6 +18,18 @@ const count = () => {
   const next = (kv.get("counters/calls") ?? 0) + 1;
   kv.set("counters/calls", next);
   return next;
+};
+const keys = () => {
+  kv.setBytes("counters/a", "1\0" + "2", { ttlMs: 60000 });
+  kv.set("counters/b", null);
+  if (kv.getBytes("counters/a").join() !== "49,0,50") throw new ToolFailure("the bytes are others");
+  return { existed: kv.delete("counters/b"), missing: kv.delete("counters/b"), names: kv.list("counters/") };
+};
+const waits = () => {
+  console.warn("waiting");
+  progress(1, 2, "half");
+  while (!abort.requested) for (let turns = 0; turns < 100000; turns++);
+  return "stopped";
 };
 const invokeCaught = async (tool) => {
   try {
@@ -53,6 +66,10 @@ const endings = {
   read,
   denied: () => fetch("https://elsewhere.example.com/"),
   count,
+  keys,
+  reveal: () => secrets.reveal("password").length,
+  reveal_denied: () => secrets.reveal("elsewhere"),
+  waits,
   invoke: () => invoke("find_place", { name: "Bern" }),
   invoke_caught: () => invokeCaught("find_place"),
   loop: () => invoke("endings", { how: "loop" }),

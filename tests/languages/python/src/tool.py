@@ -1,11 +1,13 @@
 import asyncio
 import datetime
+import logging
 import random
 
+import hints
 import imports
 from endings import fail
 from toolcell import (
-    Context, InvokeError, Need, Output, ToolFailure, ask_user, fetch, halt, invoke, kv, progress, secrets, tool,
+    Context, InvokeError, Need, Output, ToolFailure, abort, ask_user, fetch, halt, invoke, kv, progress, secrets, tool,
 )
 
 
@@ -18,6 +20,22 @@ def count():
     following = kv.get("counters/calls", 0) + 1
     kv.set("counters/calls", following)
     return following
+
+
+def keys():
+    kv.set_bytes("counters/a", b"1\0002", ttl_ms=60000)
+    kv.set("counters/b", None)
+    if kv.get_bytes("counters/a") != b"1\0002":
+        raise ToolFailure("the bytes are others")
+    return {"existed": kv.delete("counters/b"), "missing": kv.delete("counters/b"), "names": kv.list("counters/")}
+
+
+def waits():
+    logging.warning("waiting")
+    progress(1, 2, "half")
+    while not abort.requested:
+        sum(range(100_000))
+    return "stopped"
 
 
 def invoke_caught(name="find_place"):
@@ -106,6 +124,10 @@ endings = {
     "read": read,
     "denied": lambda: fetch("https://elsewhere.example.com/"),
     "count": count,
+    "keys": keys,
+    "reveal": lambda: len(secrets.reveal("password")),
+    "reveal_denied": lambda: secrets.reveal("elsewhere"),
+    "waits": waits,
     "invoke": lambda: invoke("find_place", name="Bern"),
     "invoke_caught": invoke_caught,
     "loop": lambda: invoke("endings", how="loop"),
@@ -136,6 +158,7 @@ endings = {
     "memory": memory,
     "clock": lambda: datetime.datetime.now(datetime.timezone.utc).isoformat(),
     "random": random.random,
+    **hints.ENDINGS,
     **imports.ENDINGS,
 }
 
@@ -154,6 +177,7 @@ def validate(how):
     needs=[
         Need("http", "GET https://api.example.com/v1", "to look something up"),
         Need("secret", "api_key", "to authenticate there"),
+        Need("reveal", "password", "to measure it"),
         Need("kv", "write counters/*", "to count"),
         Need("invoke", "find_place", "to find places"),
         Need("invoke", "endings", "to call itself"),

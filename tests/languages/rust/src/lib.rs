@@ -8,12 +8,13 @@ use std::hint::black_box;
 use std::time::{Duration, SystemTime};
 
 use toolcell_guest::{
-    Context, Failure, Halt, Outcome, Output, Part, Question, Value, http, invoke, json, kv, progress, secrets, tool,
-    tools,
+    Context, Failure, Halt, Outcome, Output, Part, Question, Value, abort, http, invoke, json, kv, log, progress,
+    secrets, tool, tools,
 };
 
-const HOWS: &str = "value nothing text promise failure ask halt read denied count invoke invoke_caught invoke_denied loop \
-                    progress throws throws_text circle recursion memory clock random index deepest deep details";
+const HOWS: &str = "value nothing text promise failure ask halt read denied count keys reveal reveal_denied waits \
+                    invoke invoke_caught invoke_denied loop progress throws throws_text circle recursion memory \
+                    clock random index deepest deep details";
 
 fn is_ending(how: &String) -> Vec<String> {
     if HOWS.split(' ').any(|known| known == *how) { Vec::new() } else { vec![format!("there is no ending {how}")] }
@@ -23,6 +24,7 @@ fn is_ending(how: &String) -> Vec<String> {
 #[tool(name = "endings", validate = is_ending, needs = [
     http("GET https://api.example.com/v1", "to look something up"),
     secret("api_key", "to authenticate there"),
+    reveal("password", "to measure it"),
     kv("write counters/*", "to count"),
     invoke("find_place", "to find places"),
     invoke("endings", "to call itself"),
@@ -59,6 +61,26 @@ fn ended(how: &str, context: &Context) -> Result<Outcome, Failure> {
             let next = before.unwrap_or_default() + 1;
             kv::set("counters/calls", next.to_string())?;
             Outcome::ok(next)
+        }
+        "keys" => {
+            kv::set_for(Duration::from_secs(60), "counters/a", b"1\x002")?;
+            kv::set("counters/b", "")?;
+            if kv::get("counters/a")?.is_none_or(|entry| entry.bytes() != b"1\x002") {
+                return Err(Failure::new("the bytes are others"));
+            }
+            let (existed, missing) = (kv::delete("counters/b")?, kv::delete("counters/b")?);
+            let names = kv::list("counters/").collect::<Result<Vec<_>, _>>()?;
+            Outcome::ok(json!({"existed": existed, "missing": missing, "names": names}))
+        }
+        "reveal" => Outcome::ok(secrets::reveal("password")?.len()),
+        "reveal_denied" => Outcome::ok(secrets::reveal("elsewhere")?),
+        "waits" => {
+            log::warn!("waiting");
+            progress::report(1, 2, "half");
+            while !abort::requested() {
+                black_box((0..black_box(1_000_000_u64)).fold(0, |sum, turn| sum ^ black_box(turn)));
+            }
+            Outcome::ok("stopped")
         }
         "invoke" => Outcome::ok(invoke::call::<Value>("find_place", json!({"name": "Bern"}))?),
         "invoke_caught" => caught("find_place"),

@@ -1,0 +1,62 @@
+"""A function with each kind of type hint that the SDK knows. It is no tool of the component: its endings tell what became of it."""
+
+import dataclasses
+import enum
+from typing import Annotated, Any, Literal, NotRequired, Optional, TypedDict
+
+from toolcell import tool
+from toolcell._tool import TOOLS
+
+
+class Unit(enum.Enum):
+    METRE = "m"
+    FOOT = "ft"
+
+
+@dataclasses.dataclass
+class Place:
+    name: str
+    height: float = 0.5
+    tags: list[str] = dataclasses.field(default_factory=list)
+
+
+class Options(TypedDict):
+    unit: Unit
+    digits: NotRequired[int]
+
+
+@tool
+async def hinted(
+    text: str,
+    ratio: float,
+    maybe: Optional[int],
+    choice: Literal["a", 3],
+    places: list[Place],
+    counts: dict[str, int],
+    options: Options,
+    either: bool | list[int],
+    described: Annotated[str, "What it is"],
+    anything: Any,
+    bare,
+    unit: Unit = Unit.METRE,
+    limit: int = 5,
+    flag: bool = False,
+    nothing: Optional[str] = None,
+):
+    """Has hints.
+
+    Args:
+        text: A text
+            of two lines.
+    """
+
+
+HINTED = TOOLS.pop("hinted")
+GIVEN = {
+    "text": "a", "ratio": 2, "maybe": None, "choice": 3, "places": [{"name": "Bern"}], "counts": {"a": 1.0},
+    "options": {"unit": "ft"}, "either": [1], "described": "b", "anything": {"c": []}, "bare": 1, "unit": "m",
+}
+ENDINGS = {
+    "hints": lambda: HINTED.parameters,
+    "values": lambda: {name: repr(value) for name, value in HINTED.arguments(GIVEN, None).items()},
+}
