@@ -31,7 +31,7 @@ pub use rmcp;
 
 pub use endpoint::routes;
 pub use extension::{Answering, Asked, McpExtension};
-pub use stdio::{StdioError, serve_lines, serve_stdio};
+pub use stdio::{StdioError, serve_lines, serve_stdio, serve_stdio_until};
 
 /// How a [`Service`](crate::Service) is offered over MCP.
 ///
