@@ -9,6 +9,7 @@ mod built;
 mod calls;
 mod decide;
 mod develop;
+mod drained;
 mod escapes;
 mod exceptions;
 mod existing;
