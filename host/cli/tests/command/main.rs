@@ -27,6 +27,7 @@ mod killed;
 mod learned;
 mod limits;
 mod looks;
+mod mcp_clients;
 mod newcomer;
 mod packaging;
 mod path_to_grant;
