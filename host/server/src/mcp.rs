@@ -14,6 +14,7 @@ mod direct;
 mod endpoint;
 mod extension;
 mod handler;
+mod methods;
 mod notices;
 mod places;
 mod question;

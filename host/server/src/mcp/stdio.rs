@@ -80,7 +80,8 @@ pub async fn serve_stdio_until(
 ) -> Result<(), StdioError> {
     let (over, read, write) = (CancellationToken::new(), tokio::io::stdin(), tokio::io::stdout());
     let lines = Lines::new(read, write, &options, over.clone());
-    let mut serving = pin!(serve(Handler::new(service.clone(), principal, Arc::new(options)), lines));
+    let mut serving =
+        pin!(serve(Handler::new(service.clone(), principal, Arc::new(options), CancellationToken::new()), lines));
     tokio::select! {
         ended = &mut serving => return ended,
         () = async { shutdown.await; service.drain(drain).await } => over.cancel(),
@@ -103,7 +104,7 @@ pub async fn serve_lines(
     write: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), StdioError> {
     let lines = Lines::new(read, write, &options, CancellationToken::new());
-    serve(Handler::new(service, principal, Arc::new(options)), lines).await
+    serve(Handler::new(service, principal, Arc::new(options), CancellationToken::new()), lines).await
 }
 
 async fn serve(handler: Handler, lines: Lines<impl AsyncRead + Send + Unpin + 'static>) -> Result<(), StdioError> {
