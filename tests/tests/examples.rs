@@ -48,7 +48,7 @@ macro_rules! examples {
     };
 }
 
-examples! { agent_loop batch configuration embed grants kv mixed secrets tenants worker_processes }
+examples! { agent_loop batch configuration embed grants kv mixed secrets serving tenants worker_processes }
 
 #[test]
 fn each_is_run() {

@@ -6,8 +6,8 @@
 //! jobs in the background of a script).
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -79,8 +79,15 @@ impl Interrupt {
         let heard = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| !files::ignores(*signal));
         let (heard, listening) = (heard.collect::<Vec<_>>(), interrupt.clone());
         // Signals that no thread hears end the process as ever.
-        let hear = move || Signals::new(heard).map(|signals| listening.hear(signals));
+        let (begun, begins) = mpsc::channel::<()>();
+        let hear = move || {
+            let signals = Signals::new(heard);
+            drop(begun);
+            signals.map(|signals| listening.hear(signals))
+        };
         drop(thread::Builder::new().name("toolcell-signals".into()).spawn(hear));
+        // Until it listens: a signal that comes while a call runs is heard, however busy the machine is.
+        let _ = begins.recv();
         interrupt
     }
 

@@ -5,20 +5,14 @@
 //! `/ready`.
 
 mod problems;
-mod tokens;
 
-use std::pin::pin;
-use std::sync::Arc;
-use std::time::Duration;
-
-use futures_util::StreamExt as _;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
-use toolcell_config::{Configuration, EnginesBuilder, Loaded, Reloader, TenantQuota};
+use toolcell_config::{Configuration, EnginesBuilder, Loaded};
 use toolcell_server::mcp::{self, McpOptions};
 use toolcell_server::{
-    ApiKeyStore, ArtifactOptions, Artifacts, Authenticator, BindError, HttpOptions, HttpServer, ListenOptions,
-    ManyTools, MetricsError, MetricsServer, Principal, Quota, Served, ServedTenant, Service, ServiceBuilder, Tls,
+    ArtifactOptions, Artifacts, Authenticator, BindError, Configured, HttpOptions, HttpServer, IssuerError,
+    ListenOptions, ManyTools, MetricsError, MetricsServer, Notice, Principal, Service, ServiceBuilder, Tls,
 };
 
 use crate::args::{Global, ServeArgs};
@@ -30,14 +24,7 @@ use crate::printer::Printer;
 use crate::traces::Traces;
 use crate::units::counted;
 use crate::{host, state, tenant};
-use problems::{report_failure, report_problems, summary, told};
-use tokens::Tokens;
-
-/// What a reload that failed is told as, by `/ready`.
-const CONFIGURATION: &str = "configuration";
-
-/// Time to write the answers of the last calls, once a signal has ended a server on standard input and output.
-const LAST_ANSWERS: Duration = Duration::from_millis(100);
+use problems::{summary, told};
 
 /// Serves until a signal ends it.
 pub(crate) fn serve(
@@ -79,22 +66,19 @@ async fn serving(
     }
     let file = configuration.file.clone().unwrap_or_default();
     let keys = tenant::store(&configuration)?;
-    let has_keys = !configuration.tenants.is_empty()
-        || configuration.issuer.is_some()
-        || !keys.list().map_err(tenant::failed)?.is_empty();
     let engines = engines(printer, global, args, &configuration)?.build()?;
-    let reloader = Reloader::start(configuration, engines.clone()).await?;
-    let loaded = reloader.loaded();
+    let many = ManyTools::default().with_above(args.search_above);
+    let configured = Configured::start(configuration, engines).await?.with_many_tools(many);
+    let loaded = configured.loaded();
     if args.stdio && !serves(&loaded, args.tenant.as_deref()) {
         return Err(no_tenant(args, &file, &loaded));
     }
     let problems = told(printer, args, &loaded)?;
-    let auth = authenticator(keys, has_keys);
-    let tokens = Tokens::start(auth.clone(), loaded.issuer())?;
+    let auth = configured.authenticator(keys).map_err(no_issuer)?;
     if args.check {
         // One client on standard input and output needs no token, no metrics and no address.
         if !args.stdio {
-            tokens.check().await?;
+            configured.check_issuer().await.map_err(no_issuer)?;
             if let Some(address) = args.metrics {
                 MetricsServer::check(address).map_err(no_metrics)?;
             }
@@ -102,14 +86,13 @@ async fn serving(
         }
         return Ok(if problems == 0 { ExitStatus::Ok } else { ExitStatus::Failed });
     }
-    let service = Service::builder(served(&loaded, args)).with_sealer(state::sealer(global.state_dir.as_deref())?);
+    let service = configured.service().with_sealer(state::sealer(global.state_dir.as_deref())?);
     let service = state::dir(global).into_iter().fold(service, ServiceBuilder::with_state_directory);
-    let service = service.with_engines(move || engines.in_use());
     let service = service.with_artifacts(artifacts(args)?).build()?;
     traces.report_to(&service);
     if args.stdio {
         let principal = Principal::new(args.tenant.as_deref(), "stdio");
-        return on_stdio(printer, interrupt, args, &reloader, service, principal).await;
+        return on_stdio(printer, interrupt, args, &configured, service, principal).await;
     }
     let options = options(args)?.with_protected(mcp::routes(service.clone(), McpOptions::default()));
     let server = HttpServer::bind(service.clone(), auth.clone(), options).await.map_err(not_listening)?;
@@ -120,6 +103,9 @@ async fn serving(
     let metrics_url = metrics.as_ref().map(|metrics| format!("http://{}/metrics", metrics.address()));
     let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{}", server.address());
+    let is_open = auth.is_open();
+    // Before the line that says that it listens: a signal after that line ends the server in order.
+    let stop = interrupt.drain(args.drain.0);
     if args.json {
         let mut listening = json!({ "listening": url, "tools": loaded.registry().toolbox().tools().count() });
         if let Some(metrics) = &metrics_url {
@@ -136,19 +122,16 @@ async fn serving(
             &format!(
                 "{} at {url}/v1 and {url}/mcp, {}",
                 counted(tools, "tool"),
-                if has_keys { "each request needs a key or a token" } else { "for this machine only" }
+                if is_open { "for this machine only" } else { "each request needs a key or a token" }
             ),
         );
     }
-    report_problems(&service, &loaded);
     drop(loaded);
-    let stop = interrupt.drain(args.drain.0);
     let serving = server.serve(async move { stop.raised().await });
     tokio::select! {
         () = serving => {}
-        () = reloading(printer, &reloader, &service, &auth, &tokens, args) => {}
-        () = tokens.keep(printer, &service) => {}
-        () = keyed(printer, &auth, args), if !has_keys => {}
+        () = configured.keep(&service, Some(&auth), args.watch.0, |notice| tell(printer, args, notice)) => {}
+        () = keyed(printer, &auth, args), if is_open => {}
         () = measured(metrics) => {}
     }
     interrupt.drained();
@@ -160,25 +143,16 @@ async fn on_stdio(
     printer: &Printer,
     interrupt: &Interrupt,
     args: &ServeArgs,
-    reloader: &Reloader,
+    configured: &Configured,
     service: Service,
     principal: Principal,
 ) -> Result<ExitStatus, Failure> {
-    // It serves one principal, whatever keys there are.
-    let auth = Authenticator::open();
-    let tokens = Tokens::start(auth.clone(), None)?;
     let stop = interrupt.drain(args.drain.0);
-    let mut serving = pin!(mcp::serve_stdio(service.clone(), principal, McpOptions::default()));
-    let drained = async {
-        stop.raised().await;
-        service.drain(args.drain.0).await;
-        // The answers of the last calls are being written.
-        tokio::time::sleep(LAST_ANSWERS).await;
-    };
+    let stopped = async { stop.raised().await };
     let ended = tokio::select! {
-        ended = &mut serving => ended,
-        () = drained => Ok(()),
-        () = reloading(printer, reloader, &service, &auth, &tokens, args) => Ok(()),
+        ended = mcp::serve_stdio_until(service.clone(), principal, McpOptions::default(), stopped, args.drain.0) => ended,
+        // It serves one principal, whatever keys there are.
+        () = configured.keep(&service, None, args.watch.0, |notice| tell(printer, args, notice)) => Ok(()),
     };
     interrupt.drained();
     ended.map_err(|error| {
@@ -219,31 +193,6 @@ fn engines(
     }))
 }
 
-/// What is served of a configuration.
-fn served(loaded: &Loaded, args: &ServeArgs) -> Served {
-    let many = ManyTools::default().with_above(args.search_above);
-    let served = Served::new(loaded.registry()).with_executor(loaded.executor().clone()).with_many_tools(many);
-    let served = if loaded.tenants().is_empty() {
-        served.with_untenanted(ServedTenant::default().with_quota(quota(loaded.quota())))
-    } else {
-        served
-    };
-    loaded.tenants().iter().fold(served, |served, (name, settings)| {
-        let tenant = ServedTenant::default().with_narrowed(settings.tenant.clone());
-        served.with_tenant(name, tenant.with_quota(quota(settings.quota)))
-    })
-}
-
-/// The quota in the words of the server.
-fn quota(said: TenantQuota) -> Quota {
-    let mut quota = Quota::default();
-    quota.calls_per_minute = said.calls_per_minute;
-    quota.fuel_per_minute = said.fuel_per_minute;
-    quota.concurrent_calls = said.concurrent_calls.map(|calls| usize::try_from(calls).unwrap_or(usize::MAX));
-    quota.artifact_bytes = said.artifact_bytes;
-    quota
-}
-
 /// Serves metrics, if that was asked for. Does not end.
 async fn measured(metrics: Option<MetricsServer>) {
     match metrics {
@@ -270,10 +219,6 @@ fn artifacts(args: &ServeArgs) -> Result<Artifacts, Failure> {
         let hint = "give `--artifacts` a directory that you can write to and that no other server uses";
         Failure::environment(error, hint)
     })
-}
-
-fn authenticator(keys: ApiKeyStore, has_keys: bool) -> Authenticator {
-    if has_keys { Authenticator::api_keys(keys) } else { Authenticator::open_until_keys(keys) }
 }
 
 /// Tells when a server that was open asks for keys. Does not end.
@@ -308,36 +253,31 @@ fn options(args: &ServeArgs) -> Result<ListenOptions, Failure> {
     Ok(options)
 }
 
-/// Serves what changes, as long as the server runs.
-async fn reloading(
-    printer: &Printer,
-    reloader: &Reloader,
-    service: &Service,
-    auth: &Authenticator,
-    tokens: &Tokens,
-    args: &ServeArgs,
-) {
-    let mut changes = pin!(reloader.changes(args.watch.0));
-    while let Some(change) = changes.next().await {
-        match change {
-            Ok(reloaded) => {
-                let loaded: Arc<Loaded> = reloader.loaded();
-                if !loaded.tenants().is_empty() {
-                    auth.require_keys();
-                }
-                service.replace(served(&loaded, args));
-                service.report(CONFIGURATION, None);
-                report_problems(service, &loaded);
-                tokens.replace(printer, service, loaded.issuer());
-                printer.note("reloaded", &summary(&reloaded, &loaded));
-                // A reader of standard output who went away is no reason to stop serving.
-                let _ = told(printer, args, &loaded);
-            }
-            Err(error) => {
-                report_failure(service, &error);
-                printer.note("warning", "the changed configuration is not used: the server keeps the previous one");
-                Failure::from(error).tell(printer);
-            }
+/// Tells what has changed, or could not.
+fn tell(printer: &Printer, args: &ServeArgs, notice: Notice) {
+    match notice {
+        Notice::Reloaded { changes, loaded } => {
+            printer.note("reloaded", &summary(&changes, &loaded));
+            // A reader of standard output who went away is no reason to stop serving.
+            let _ = told(printer, args, &loaded);
         }
+        Notice::NotReloaded(error) => {
+            printer.note("warning", "the changed configuration is not used: the server keeps the previous one");
+            Failure::from(error).tell(printer);
+        }
+        Notice::IssuerKeysLost { error, has_earlier } => {
+            let until = if has_earlier { "the earlier ones stay in use" } else { "every token is refused" };
+            printer.note("warning", &format!("the keys of the issuer cannot be used: {until}"));
+            no_issuer(error).tell(printer);
+        }
+        Notice::IssuerKeysFound => printer.note("note", "the keys of the issuer can be fetched and used again"),
+    }
+}
+
+fn no_issuer(error: IssuerError) -> Failure {
+    let hint = error.hint();
+    match error {
+        IssuerError::Keys { .. } => Failure::file(error, hint),
+        IssuerError::Fetch(_) => Failure::environment(error, hint),
     }
 }

@@ -16,22 +16,17 @@ use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::table;
 
-/// Where keys are, in the configuration's own directory below the state directory.
-const DIRECTORY: &str = "api-keys";
-const FILE: &str = "keys.json";
-
 /// The store of the configuration's keys.
 pub(crate) fn store(config: &Config) -> Result<ApiKeyStore, Failure> {
     if config.file.is_none() {
         return Err(without_file(config));
     }
-    let Some(dir) = config.state_directory(DIRECTORY) else {
-        return Err(Failure::file(
+    ApiKeyStore::of_configuration(config).map_err(failed)?.ok_or_else(|| {
+        Failure::file(
             anyhow!("no place for API keys: neither `XDG_STATE_HOME` nor `HOME` is set"),
             "name a directory with `--state-dir DIR`",
-        ));
-    };
-    ApiKeyStore::open(dir.join(FILE)).map_err(failed)
+        )
+    })
 }
 
 fn without_file(config: &Config) -> Failure {

@@ -6,8 +6,8 @@
 use std::path::Path;
 
 use toolcell::{CallContext, CallOptions, TemporaryDirectory, ToolCall};
-use toolcell_config::{Configuration, Engines, Loaded, Lock, ReadOptions, Reloader};
-use toolcell_examples::component;
+use toolcell_config::{Configuration, Loaded, ReadOptions, Reloader};
+use toolcell_examples::{approve, component};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -17,7 +17,7 @@ async fn main() -> anyhow::Result<()> {
     let options = ReadOptions::default().with_state_dir(folder.path().join("state")).without_cache();
     std::fs::write(&file, "[components.mine]\npath = \"mine.wasm\"\n[tenants.acme]\nlimits = { timeout = \"2s\" }\n")?;
     std::fs::write(folder.path().join("mine.wasm"), component("hello")?)?;
-    approve(&Configuration::read_with(&file, options.clone())?).await?;
+    approve(&Configuration::read_with(&file, options.clone())?, "mine").await?;
 
     // The configuration is parsed and validated, with the lock beside it. What its operator approved is ready to call.
     let configuration = Configuration::read_with(&file, options)?;
@@ -36,21 +36,13 @@ async fn main() -> anyhow::Result<()> {
     std::fs::write(folder.path().join("mine.wasm"), component("text_stats")?)?;
     reloader.reload().await?;
     show("changed, and not approved", &reloader.loaded());
-    approve(&read_again(&file, folder.path())?).await?;
+    approve(&read_again(&file, folder.path())?, "mine").await?;
     let reloaded = reloader.reload().await?;
     println!("replaced: {:?}", reloaded.replaced);
     show("approved", &reloader.loaded());
     read_again(&file, folder.path())?.rollback("mine")?;
     reloader.reload().await?;
     show("rolled back", &reloader.loaded());
-    Ok(())
-}
-
-/// What an operator does with `toolcell approve`, which shows the component first.
-async fn approve(configuration: &Configuration) -> anyhow::Result<()> {
-    let engines: Engines = configuration.engines().build()?;
-    let shown = configuration.shown(&engines, "mine").await?;
-    configuration.approve(&Lock::beside(configuration)?, &[("mine".to_owned(), shown)], &[])?;
     Ok(())
 }
 

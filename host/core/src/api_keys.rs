@@ -16,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use zeroize::Zeroizing;
 
+use crate::defence::{Defence, stands};
 use crate::error::Error;
 
 /// Bytes of a key that are looked at: several times what [`ApiKey::generate`] makes.
@@ -157,12 +158,35 @@ impl ApiKeys {
     /// docs/threat-model.md, row 49.
     #[must_use]
     pub fn tenant_of(&self, shown: &str) -> Option<&str> {
-        let shown = KeyDigest::of(shown.get(..MAX_KEY).unwrap_or(shown));
+        self.looked_up(shown, |_| {})
+    }
+
+    /// The same; `did` is called with each step.
+    fn looked_up(&self, shown: &str, mut did: impl FnMut(Step)) -> Option<&str> {
+        let shown = shown.get(..MAX_KEY).unwrap_or(shown);
+        did(Step::Hashed);
+        let shown = KeyDigest::of(shown);
+        did(Step::LookedUp);
         let found = self.known.get(blake3::keyed_hash(&self.blind, &shown.0).as_bytes());
+        if found.is_none() && !stands(Defence::KeyPath) {
+            return None;
+        }
         let (digest, tenant) = found.map_or((KeyDigest(self.blind), None), |(digest, tenant)| (*digest, Some(tenant)));
+        did(Step::Compared);
         let same = bool::from(digest.0.ct_eq(&shown.0));
         tenant.filter(|_| same).map(String::as_str)
     }
+}
+
+/// What is done with a key that a client shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// The SHA-256 of the key.
+    Hashed,
+    /// The keyed hash of that, which is looked up.
+    LookedUp,
+    /// In constant time with a digest: the one that was found, or another value.
+    Compared,
 }
 
 impl fmt::Debug for ApiKeys {
@@ -200,6 +224,29 @@ mod tests {
         }
         assert_eq!(keys.with("other", first.digest()).unwrap_err(), KnownKey);
         assert_eq!(ApiKeys::new().unwrap().tenant_of(key), None);
+    }
+
+    /// What is counted is work, and not time: each key takes the same steps, and each step the same time.
+    #[test]
+    fn each_key_takes_the_same_steps() {
+        let [known, revoked, stranger] = std::array::from_fn(|_| ApiKey::generate().unwrap());
+        let all = keys(&[("acme", &known), ("gone", &revoked)]);
+        let left = keys(&[("acme", &known)]);
+        let steps = |keys: &ApiKeys, shown: &str| {
+            let mut steps = Vec::new();
+            let tenant = keys.looked_up(shown, |step| steps.push(step)).map(str::to_owned);
+            (tenant, steps)
+        };
+        let (tenant, expected) = steps(&all, known.expose());
+        assert_eq!(
+            (tenant.as_deref(), expected.as_slice()),
+            (Some("acme"), &[Step::Hashed, Step::LookedUp, Step::Compared][..])
+        );
+        let [near, cut] = [known.expose().replace("tck_", "tck-"), known.expose()[..20].to_owned()];
+        for shown in [revoked.expose(), stranger.expose(), &near, &cut, "", &known.digest().to_string()] {
+            assert_eq!(steps(&left, shown), (None, expected.clone()), "{shown}");
+        }
+        assert_eq!(steps(&keys(&[]), known.expose()), (None, expected), "of a host without keys");
     }
 
     #[test]

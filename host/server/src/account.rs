@@ -10,7 +10,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde::Serialize;
 use toolcell::defence::{Defence, stands};
-use toolcell::{CallResult, Clock, Event, Exit, Outcome, ToolError};
+use toolcell::{CallResult, Clock, Event, Exit, Outcome, Refusal, ToolError};
 
 use crate::quota::{Bucket, Quota, QuotaKind};
 use crate::refused::Refused;
@@ -110,9 +110,12 @@ impl Account {
         Ok(())
     }
 
-    /// Charges a call that has ended.
+    /// Charges a call that has ended. A tool that the tenant must not see leaves no trace here, as one that there is not.
     pub(crate) fn charge(&self, event: &Event) {
         let Event::Completed { result, usage, parent, .. } = event else { return };
+        if matches!(result, CallResult::Refusal(Refusal::NotVisible)) && stands(Defence::HiddenUsage) {
+            return;
+        }
         let mut state = self.state.lock();
         let State { totals, fuel: bucket, .. } = &mut *state;
         totals.calls += 1;

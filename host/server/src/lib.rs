@@ -15,7 +15,7 @@
 //! - [`Served`] is one version of what is served. [`Service::replace`] changes it while calls run.
 //! - [`Authenticator`] tells from a request's headers which principal sent it.
 //! - [`HttpServer`] is the HTTP API under `/v1`, described by `GET /openapi.json`.
-//!
+//! - `Configured`, with the feature `config`, serves a `toolcell.toml` and what changes in it, as the command does.
 //! - [`mcp`] offers the same over the Model Context Protocol, at `/mcp` or on standard input and output.
 //!
 //! The crate has no policy of its own: limits, grants, schemas, sealed questions and the forms of results are those of
@@ -26,6 +26,8 @@ mod artifacts;
 mod auth;
 mod calls;
 mod catalogue;
+#[cfg(feature = "config")]
+mod configured;
 mod facade;
 mod health;
 mod http;
@@ -56,6 +58,8 @@ pub use auth::{
 };
 pub use calls::{Answer, CallRequest};
 pub use catalogue::Page;
+#[cfg(feature = "config")]
+pub use configured::{Configured, IssuerError, Notice};
 pub use facade::ManyTools;
 pub use health::{Health, Readiness};
 pub use http::{HttpOptions, Problem, api_document, router};

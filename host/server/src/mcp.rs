@@ -14,6 +14,7 @@ mod direct;
 mod endpoint;
 mod extension;
 mod handler;
+mod methods;
 mod notices;
 mod places;
 mod question;
@@ -31,7 +32,7 @@ pub use rmcp;
 
 pub use endpoint::routes;
 pub use extension::{Answering, Asked, McpExtension};
-pub use stdio::{StdioError, serve_lines, serve_stdio};
+pub use stdio::{StdioError, serve_lines, serve_stdio, serve_stdio_until};
 
 /// How a [`Service`](crate::Service) is offered over MCP.
 ///

@@ -1,33 +1,14 @@
-//! What of a configuration is not served, or not as it should be: told to the operator, and reported by `/ready`.
+//! What of a configuration is not served, or not as it should be: told to the operator.
 
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use toolcell_config::{ComponentProblem, Error, Loaded, Reason, Reloaded, Serving};
-use toolcell_server::Service;
+use toolcell_config::{ComponentProblem, Loaded, Reason, Reloaded, Serving};
 
 use crate::args::ServeArgs;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::units::counted;
-
-/// Of a configuration that was found, for everyone: the whole command, with its options, is told to the operator.
-const NOT_APPROVED: &str =
-    "the operator has not approved it in its present form (`toolcell approve` shows it and asks for your approval)";
-
-/// Reports a changed configuration that is not served. The server stays ready, because it serves what it did before: otherwise
-/// all servers that share the file would be taken out of service at once. Everyone sees the place of the first error, the operator
-/// what it is.
-pub(super) fn report_failure(service: &Service, error: &Error) {
-    let message = match error.problems().first() {
-        Some(problem) => format!("{}:{}:{} cannot be used", problem.file, problem.line, problem.column),
-        None if matches!(error, Error::NotApproved { .. }) => {
-            format!("the changed configuration is not served: {NOT_APPROVED}")
-        }
-        None => "the changed configuration cannot be used: the operator's log says why".to_owned(),
-    };
-    service.report_degraded(super::CONFIGURATION, message, vec![error.to_string()]);
-}
 
 /// What a reload changed, in one line, and which components wait for their approval.
 pub(super) fn summary(reloaded: &Reloaded, loaded: &Loaded) -> String {
@@ -44,19 +25,6 @@ pub(super) fn summary(reloaded: &Reloaded, loaded: &Loaded) -> String {
     }
     lines.extend(told(("not approved yet:", &waiting)));
     lines.join("; ")
-}
-
-/// Reports components that are not served, or not wholly. Only the operator sees which.
-pub(super) fn report_problems(service: &Service, loaded: &Loaded) {
-    let details: Vec<_> = loaded.problems().iter().map(ToString::to_string).collect();
-    let is_unapproved = loaded.problems().iter().any(|problem| problem.reason == Reason::ConfigurationNotApproved);
-    let have = if details.len() == 1 { "has" } else { "have" };
-    let summary = if is_unapproved {
-        format!("nothing of the configuration is served: {NOT_APPROVED}")
-    } else {
-        format!("{} {have} a problem: the operator's log says which", counted(details.len(), "component or tenant"))
-    };
-    service.report_degraded("components", summary, details);
 }
 
 /// Tells what is not served, or not wholly. Returns of how many problems.

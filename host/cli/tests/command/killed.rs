@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::sync::mpsc;
 use std::thread;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use toolcell_test_guests::example;
 
@@ -100,7 +101,7 @@ fn what_was_acknowledged_outlives_a_kill_and_the_next_start_works() {
             threads.spawn(move || keep_writing(server, key, round, &sender));
             told.extend(receiver.iter().take(1 + round * 5 % 7));
             killed.kill().expect("it was started");
-            server.kill();
+            server.signal(Signal::KILL);
         });
         told.extend(receiver.try_iter());
         killed.wait().expect("it ends");

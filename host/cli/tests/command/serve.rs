@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -92,19 +92,9 @@ impl Served {
         answer
     }
 
-    /// The status and the body of the answer to a request with this key. `None`: the server has gone.
+    /// See [`tried`].
     pub(crate) fn tried(&self, line: &str, key: &str, body: &str) -> Option<(u16, Value)> {
-        let mut stream = TcpStream::connect(&self.address).ok()?;
-        let head = format!(
-            "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {key}\r\n\
-             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-            body.len()
-        );
-        stream.write_all(format!("{head}{body}").as_bytes()).ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        let (head, body) = answer.split_once("\r\n\r\n")?;
-        Some((head.split(' ').nth(1)?.parse().ok()?, serde_json::from_str(body).ok()?))
+        tried(&self.address, line, key, body)
     }
 
     fn description(&self) -> Value {
@@ -123,16 +113,36 @@ impl Served {
         &self.address
     }
 
-    /// Kills it at once.
-    pub(crate) fn kill(&self) {
-        kill_process(Pid::from_child(&self.child), Signal::KILL).expect("it runs");
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it runs");
+    }
+
+    /// How it ended by itself.
+    pub(crate) fn ended(mut self) -> ExitStatus {
+        self.child.wait().expect("it ends")
     }
 
     /// Ends it by a signal. Returns its exit status.
-    pub(crate) fn end(mut self, signal: Signal) -> Option<i32> {
-        kill_process(Pid::from_child(&self.child), signal).expect("it runs");
-        self.child.wait().expect("it ends").code()
+    pub(crate) fn end(self, signal: Signal) -> Option<i32> {
+        self.signal(signal);
+        self.ended().code()
     }
+}
+
+/// The status and the body of the answer to a request with this key. `None`: the server has gone.
+pub(crate) fn tried(address: &str, line: &str, key: &str, body: &str) -> Option<(u16, Value)> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    let head = format!(
+        "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {key}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head.split(' ').nth(1)?.parse().ok()?, serde_json::from_str(body).ok()?))
 }
 
 impl Drop for Served {

@@ -479,6 +479,10 @@ defences! {
     MetricsAddress = "metrics-address",
     /// A key of a tenant that is not served opens no MCP session.
     ServedTenants = "served-tenants",
+    /// The usage of a tenant does not show the tools that are hidden from it.
+    HiddenUsage = "hidden-usage",
+    /// An unknown API key takes the steps of a known one.
+    KeyPath = "key-path",
     /// A server that starts without keys asks for them once there are some.
     KeyedServer = "keyed-server",
     /// An MCP session is used by the principal that opened it only.

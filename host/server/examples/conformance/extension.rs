@@ -14,7 +14,7 @@ use toolcell_server::mcp::rmcp::model::{
 use toolcell_server::mcp::{Answering, Asked, McpExtension};
 use toolcell_server::{Principal, Served, Service};
 
-use crate::rounds;
+use crate::inputs;
 
 /// The signature of a PNG file.
 pub(crate) const PNG: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
@@ -22,7 +22,7 @@ pub(crate) const PNG: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 const PNG_TEXT: &str = "iVBORw0KGgo=";
 
 /// Tools that need the protocol itself.
-const TOOLS: [&str; 16] = [
+const TOOLS: [&str; 12] = [
     "test_trigger_tool_change",
     "test_tool_with_logging",
     "test_sampling",
@@ -30,14 +30,10 @@ const TOOLS: [&str; 16] = [
     "test_multiple_content_types",
     "test_missing_capability",
     "test_logging_tool",
-    "test_streaming_elicitation",
     "test_input_required_result_elicitation",
     "test_input_required_result_sampling",
     "test_input_required_result_list_roots",
-    "test_input_required_result_request_state",
     "test_input_required_result_multiple_inputs",
-    "test_input_required_result_multi_round",
-    "test_input_required_result_tampered_state",
     "test_input_required_result_capabilities",
 ];
 
@@ -111,7 +107,7 @@ impl McpExtension for Fixture {
     fn call_tool(&self, request: CallToolRequestParams, asked: Asked) -> Option<Answering<'_, CallToolResponse>> {
         let can = asked.request.client_capabilities().unwrap_or_default();
         let next =
-            rounds::next(&request.name, request.request_state.as_deref(), request.input_responses.as_ref(), &can);
+            inputs::next(&request.name, request.request_state.as_deref(), request.input_responses.as_ref(), &can);
         if let Some(next) = next {
             let answer = next.map(|next| match next {
                 Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]).into(),
@@ -164,7 +160,7 @@ impl McpExtension for Fixture {
     fn get_prompt(&self, request: GetPromptRequestParams, asked: Asked) -> Answering<'_, GetPromptResponse> {
         let can = asked.request.client_capabilities().unwrap_or_default();
         let state = request.request_state.as_deref();
-        match rounds::next(&request.name, state, request.input_responses.as_ref(), &can) {
+        match inputs::next(&request.name, state, request.input_responses.as_ref(), &can) {
             Some(Ok(Err(required))) => {
                 return Box::pin(async move { Ok(GetPromptResponse::InputRequired(required)) });
             }

@@ -4,7 +4,7 @@
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a fixture")]
 
 mod extension;
-mod rounds;
+mod inputs;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,6 +66,16 @@ fn tools() -> Registry {
                 json!("done")
             })
             .unwrap(),
+            in_rounds("test_streaming_elicitation", &[("What is your name?", "name", "string")]),
+            in_rounds("test_input_required_result_request_state", &[("Please confirm", "ok", "boolean")]),
+            in_rounds("test_input_required_result_tampered_state", &[("Please confirm", "ok", "boolean")]),
+            in_rounds(
+                "test_input_required_result_multi_round",
+                &[
+                    ("Step 1: What is your name?", "name", "string"),
+                    ("Step 2: What is your favorite color?", "color", "string"),
+                ],
+            ),
             asks("test_elicitation_sep1034_defaults", defaults()),
             asks("test_elicitation_sep1330_enums", enums()),
             asks(
@@ -94,6 +104,27 @@ fn asks(name: &str, schema: Value) -> Tool {
                     Outcome::AskUser(Question::new(message).with_answer_schema(schema))
                 }
             }
+        }
+    };
+    Tool::native(definition, answer).unwrap()
+}
+
+/// A tool that asks for one field after the other, and says what it got. What it got so far is its state.
+fn in_rounds(name: &str, fields: &'static [(&str, &str, &str)]) -> Tool {
+    let definition = Definition::new(name, format!("The fixture {name}.")).unwrap();
+    let answer = async move |_: Value, call: Arc<Invocation>| {
+        let mut got = Vec::new();
+        if let Some(resume) = &call.context.resume {
+            let before = resume.state.as_ref().map(|state| state.to_value());
+            got.extend(before.and_then(|before| before.as_array().cloned()).unwrap_or_default());
+            got.push(resume.answer.to_value());
+        }
+        match fields.get(got.len()) {
+            Some((message, field, kind)) => {
+                let schema = json!({"type": "object", "properties": {*field: {"type": kind}}, "required": [field]});
+                Outcome::AskUser(Question::new(*message).with_answer_schema(schema).with_state(json!(got)))
+            }
+            None => Outcome::ok(json!(format!("state-ok: {}", json!(got)))),
         }
     };
     Tool::native(definition, answer).unwrap()

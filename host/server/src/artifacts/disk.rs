@@ -348,18 +348,4 @@ fn is_digest(name: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_directory_that_is_gone_already_is_removed() {
-        let place = tempfile::tempdir().expect("a place");
-        let (gone, file) = (place.path().join("gone"), place.path().join("file"));
-        assert!(remove_own(&gone).is_ok());
-        fs::create_dir_all(gone.join("a/b")).expect("a place");
-        assert!(remove_own(&gone).is_ok() && !gone.exists());
-        // Every other error is told.
-        fs::write(&file, "").expect("a place");
-        assert!(remove_own(&file.join("below")).is_err());
-    }
-}
+mod tests;

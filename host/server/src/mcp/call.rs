@@ -167,7 +167,7 @@ async fn once(handler: &Handler, call: &ToolCall, resume: Option<Resume>, asked:
                 biased;
                 answer = &mut running => break answer,
                 () = &mut telling, if !is_told => is_told = true,
-                () = asked.cancelled.cancelled(), if !is_cancelled => {
+                () = asked.ended(handler), if !is_cancelled => {
                     is_cancelled = true;
                     // Fails only for a call that has ended.
                     let _ = handler.service().cancel(handler.principal(), &id);
@@ -197,6 +197,14 @@ fn call_context(resume: Option<Resume>, meta: &RequestMetaObject) -> CallContext
 }
 
 impl Request {
+    /// Returns when the client has cancelled the request, or its session has ended.
+    async fn ended(&self, handler: &Handler) {
+        tokio::select! {
+            () = self.cancelled.cancelled() => {}
+            () = handler.end().cancelled() => {}
+        }
+    }
+
     /// Whether the client can show a form to its user.
     fn can_be_asked(&self) -> bool {
         let declared = self.capabilities.as_ref().and_then(|capabilities| capabilities.elicitation.as_ref());

@@ -167,7 +167,9 @@ mod tests {
             registry.register(Tool::native(definition, async |given: Value| given).unwrap()).unwrap();
         }
         let service = Service::builder(Served::new(&registry)).build().unwrap();
-        let handler = || Handler::new(service.clone(), Principal::local(), Arc::new(McpOptions::default()));
+        let handler = || {
+            Handler::new(service.clone(), Principal::local(), Arc::new(McpOptions::default()), CancellationToken::new())
+        };
         let revision = "io.modelcontextprotocol~1protocolVersion";
         let level = "io.modelcontextprotocol~1logLevel";
         let capabilities = "io.modelcontextprotocol~1clientCapabilities";

@@ -20,12 +20,14 @@ use parking_lot::Mutex;
 use rmcp::model::{ErrorData, InitializeRequestParams, JsonRpcError, ProtocolVersion, RequestId as RpcId};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use toolcell::defence::{Defence, stands};
 
 use super::McpOptions;
 use super::direct::Direct;
-use super::handler::{Handler, VERSIONS, known_method};
+use super::handler::{Handler, VERSIONS};
+use super::methods::known_method;
 use super::places::{Place, Places};
 use super::sessions::{CALLER, Caller, Sessions};
 use super::wire::{self, Bad, Kind, Message};
@@ -63,8 +65,9 @@ pub fn routes(service: Service, options: McpOptions) -> Router {
     let options = Arc::new(options);
     let (made_options, calling) = (Arc::clone(&options), service.clone());
     let made = move || {
-        let principal = CALLER.try_with(|caller| caller.principal.clone()).map_err(std::io::Error::other)?;
-        Ok(Handler::new(calling.clone(), principal, Arc::clone(&made_options)))
+        let caller = CALLER.try_with(|caller| (caller.principal.clone(), caller.end.clone()));
+        let (principal, end) = caller.map_err(std::io::Error::other)?;
+        Ok(Handler::new(calling.clone(), principal, Arc::clone(&made_options), end))
     };
     // Host and Origin were compared with the lists of the HTTP options, and the body has been read.
     // A stateless request whose call tells nothing before its result is answered by JSON: it costs less than a stream.
@@ -184,7 +187,9 @@ async fn handle(
 impl Endpoint {
     /// The call, if it needs nothing of the SDK.
     fn direct(&self, principal: &Principal, headers: &HeaderMap, message: &mut Message) -> Option<Direct> {
-        let handler = || Handler::new(self.service.clone(), principal.clone(), Arc::clone(&self.options));
+        let handler = || {
+            Handler::new(self.service.clone(), principal.clone(), Arc::clone(&self.options), CancellationToken::new())
+        };
         Direct::of(handler, headers, message)
     }
 
@@ -285,7 +290,7 @@ impl Endpoint {
     }
 
     async fn pass_on(&self, principal: Principal, room: Option<Place>, request: Request) -> Response {
-        let caller = Caller { principal, room: Mutex::new(room) };
+        let caller = Caller { principal, room: Mutex::new(room), end: CancellationToken::new() };
         let response = CALLER.scope(caller, self.sdk.handle(request)).await;
         let mut response = response.map(Body::new);
         let is_stream = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream");

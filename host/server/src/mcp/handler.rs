@@ -19,6 +19,7 @@ use tracing::{Instrument as _, Span};
 use super::call::{self, Way};
 use super::changes::Changes;
 use super::extension::Asked;
+use super::methods::METHODS;
 use super::{McpOptions, definitions, resources, result, wire};
 use crate::principal::Principal;
 use crate::service::Service;
@@ -27,40 +28,9 @@ use crate::trace::{RequestSpan, TraceContext};
 /// The revisions that are served, oldest first.
 pub(super) const VERSIONS: [ProtocolVersion; 3] =
     [ProtocolVersion::V_2025_06_18, ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28];
-/// Methods that the SDK hands on as unknown if their params do not fit.
-const METHODS: [&str; 16] = [
-    "initialize",
-    "ping",
-    "server/discover",
-    "tools/list",
-    "tools/call",
-    "prompts/list",
-    "prompts/get",
-    "resources/list",
-    "resources/templates/list",
-    "resources/read",
-    "resources/subscribe",
-    "resources/unsubscribe",
-    "subscriptions/listen",
-    "completion/complete",
-    "logging/setLevel",
-    "roots/list",
-];
-const NOTIFICATIONS: [&str; 4] = [
-    "notifications/initialized",
-    "notifications/cancelled",
-    "notifications/progress",
-    "notifications/roots/list_changed",
-];
 /// Those that the stateless era does not have.
 const REMOVED: [&str; 6] =
     ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "roots/list"];
-
-/// The name of a method in traces. What a client made up is `other`.
-pub(super) fn known_method(method: &str) -> &'static str {
-    let known = METHODS.into_iter().chain(NOTIFICATIONS);
-    known.into_iter().find(|known| *known == method).unwrap_or("other")
-}
 
 /// The span of the request that is being handled: that of the HTTP request, or one of its own.
 fn request_span(context: &RequestContext<RoleServer>, method: &'static str) -> Span {
@@ -101,8 +71,13 @@ struct Inner {
 }
 
 impl Handler {
-    pub(super) fn new(service: Service, principal: Principal, options: Arc<McpOptions>) -> Self {
-        let end = CancellationToken::new();
+    /// `end` is cancelled when the session ends, if there is one.
+    pub(super) fn new(
+        service: Service,
+        principal: Principal,
+        options: Arc<McpOptions>,
+        end: CancellationToken,
+    ) -> Self {
         let ended = end.clone().drop_guard();
         let level = Mutex::new(LoggingLevel::Info);
         Self(Arc::new(Inner { service, principal, options, level, end, _ended: ended }))
@@ -118,6 +93,10 @@ impl Handler {
 
     pub(super) fn options(&self) -> &McpOptions {
         &self.0.options
+    }
+
+    pub(super) fn end(&self) -> &CancellationToken {
+        &self.0.end
     }
 
     /// Whether the request is of the stateless era.

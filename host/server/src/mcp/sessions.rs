@@ -17,6 +17,7 @@ use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError, LocalSessionWorker, SessionConfig, create_local_session,
 };
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
+use tokio_util::sync::{CancellationToken, DropGuard};
 use toolcell::defence::{Defence, stands};
 
 use super::places::{Place, Places};
@@ -32,6 +33,8 @@ tokio::task_local! {
 pub(super) struct Caller {
     pub(super) principal: Principal,
     pub(super) room: Mutex<Option<Place>>,
+    /// Cancelled when the session that it opens ends.
+    pub(super) end: CancellationToken,
 }
 
 /// All sessions.
@@ -53,6 +56,8 @@ struct Session {
     requests: HashSet<RequestId>,
     _room: Place,
     _counted: OpenSession,
+    /// Ends the calls of the session. The SDK would wait for them for some seconds.
+    _end: DropGuard,
 }
 
 /// A request of a session, until its answer has been sent.
@@ -147,11 +152,14 @@ impl SessionManager for Sessions {
     type Transport = WorkerTransport<LocalSessionWorker>;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionError> {
-        let caller = CALLER.try_with(|caller| Some((caller.principal.clone(), caller.room.lock().take()?)));
-        let Ok(Some((principal, room))) = caller else { return Err(SessionError::NoRoom) };
+        let caller = CALLER.try_with(|caller| {
+            Some((caller.principal.clone(), caller.room.lock().take()?, caller.end.clone().drop_guard()))
+        });
+        let Ok(Some((principal, room, end))) = caller else { return Err(SessionError::NoRoom) };
         let id = random_id()?;
         let (handle, worker) = create_local_session(id.clone(), self.local.session_config.clone());
-        let session = Session { principal, requests: HashSet::new(), _room: room, _counted: self.metrics.session() };
+        let session =
+            Session { principal, requests: HashSet::new(), _room: room, _counted: self.metrics.session(), _end: end };
         self.table.lock().open.insert(id.clone(), session);
         self.local.sessions.write().await.insert(id.clone(), handle);
         Ok((id, WorkerTransport::spawn(worker)))

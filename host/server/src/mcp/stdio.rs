@@ -6,8 +6,11 @@
 //! Source: docs/threat-model.md, rows 72 and 73.
 
 use std::collections::HashSet;
+use std::future::pending;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use rmcp::model::{
@@ -18,6 +21,7 @@ use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 use toolcell::defence::{Defence, stands};
 
 use super::McpOptions;
@@ -32,6 +36,8 @@ const OPENING: &str = "send `initialize` and `notifications/initialized` first, 
 
 /// Lines that wait to be written.
 const WAITING: usize = 64;
+/// Time for the last answers to be written, once the calls have ended.
+const CLOSING: Duration = Duration::from_secs(2);
 
 /// Why the client could not be served.
 #[derive(Debug, thiserror::Error)]
@@ -54,10 +60,36 @@ pub enum StdioError {
 /// # Cancel safety
 /// When dropped, running calls are stopped.
 pub async fn serve_stdio(service: Service, principal: Principal, options: McpOptions) -> Result<(), StdioError> {
-    serve_lines(service, principal, options, tokio::io::stdin(), tokio::io::stdout()).await
+    serve_stdio_until(service, principal, options, pending(), Duration::ZERO).await
 }
 
-/// The same for any pair of streams.
+/// The same, until `shutdown` ends. Then it refuses new calls, waits for the running ones for as long as `drain`, cancels those
+/// that are left, and returns when their answers are written.
+///
+/// # Errors
+/// [`StdioError`].
+///
+/// # Cancel safety
+/// When dropped, running calls are stopped.
+pub async fn serve_stdio_until(
+    service: Service,
+    principal: Principal,
+    options: McpOptions,
+    shutdown: impl Future<Output = ()>,
+    drain: Duration,
+) -> Result<(), StdioError> {
+    let (over, read, write) = (CancellationToken::new(), tokio::io::stdin(), tokio::io::stdout());
+    let lines = Lines::new(read, write, &options, over.clone());
+    let mut serving =
+        pin!(serve(Handler::new(service.clone(), principal, Arc::new(options), CancellationToken::new()), lines));
+    tokio::select! {
+        ended = &mut serving => return ended,
+        () = async { shutdown.await; service.drain(drain).await } => over.cancel(),
+    }
+    tokio::time::timeout(CLOSING, serving).await.unwrap_or(Ok(()))
+}
+
+/// Serves one client for any pair of streams, until `read` ends.
 ///
 /// # Errors
 /// [`StdioError`].
@@ -71,8 +103,11 @@ pub async fn serve_lines(
     read: impl AsyncRead + Send + Unpin + 'static,
     write: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), StdioError> {
-    let lines = Lines::new(read, write, options.line, options.in_flight);
-    let handler = Handler::new(service, principal, Arc::new(options));
+    let lines = Lines::new(read, write, &options, CancellationToken::new());
+    serve(Handler::new(service, principal, Arc::new(options), CancellationToken::new()), lines).await
+}
+
+async fn serve(handler: Handler, lines: Lines<impl AsyncRead + Send + Unpin + 'static>) -> Result<(), StdioError> {
     let running = match serve_server(handler, lines).await {
         Ok(running) => running,
         // The client left before it asked for anything.
@@ -102,23 +137,31 @@ struct Lines<R> {
     is_open: bool,
     /// Whether a session was opened.
     is_session: bool,
+    /// That no line is read any more.
+    over: CancellationToken,
 }
 
 impl<R: AsyncRead + Send + Unpin> Lines<R> {
-    fn new(read: R, write: impl AsyncWrite + Send + Unpin + 'static, most: usize, most_pending: usize) -> Self {
+    fn new(
+        read: R,
+        write: impl AsyncWrite + Send + Unpin + 'static,
+        options: &McpOptions,
+        over: CancellationToken,
+    ) -> Self {
         let (sender, receiver) = mpsc::channel(WAITING);
         Self {
             read: BufReader::new(read),
             line: Vec::new(),
             is_skipping: false,
-            most,
+            most: options.line,
             write: Some(sender),
             writing: Some(tokio::spawn(write_lines(write, receiver))),
             reply: None,
             pending: Arc::default(),
-            most_pending,
+            most_pending: options.in_flight,
             is_open: false,
             is_session: false,
+            over,
         }
     }
 
@@ -274,7 +317,12 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for Lines<R> {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             self.send_reply().await;
-            match self.read_line().await {
+            let over = self.over.clone();
+            let read = tokio::select! {
+                () = over.cancelled() => return None,
+                read = self.read_line() => read,
+            };
+            match read {
                 Ok(true) => {}
                 Ok(false) => return None,
                 Err(error) => {

@@ -15,6 +15,7 @@ use toolcell_server::{
 
 use crate::client::{Reply, request, send};
 
+const PAGE: &str = include_str!("../../../../docs/artifacts.md");
 const LIFETIME: Duration = Duration::from_secs(60);
 
 struct Place {
@@ -41,6 +42,16 @@ impl Handler for Mirror {
 
 fn options() -> ArtifactOptions {
     ArtifactOptions::default().with_above(8).with_artifact(64).with_quota(100).with_count(3).with_lifetime(LIFETIME)
+}
+
+/// The rows of the page's table: case, status, code.
+fn rows() -> Vec<(String, u16, String)> {
+    let table = PAGE.lines().skip_while(|line| *line != "| request | status | code |").skip(2);
+    let rows = table.take_while(|line| line.starts_with('|')).map(|row| {
+        let cells: Vec<_> = row.trim_matches('|').split('|').map(|cell| cell.trim().trim_matches('`')).collect();
+        (cells[0].to_owned(), cells[1].parse().expect("a status"), cells[2].to_owned())
+    });
+    rows.collect()
 }
 
 async fn place() -> Place {
@@ -83,6 +94,95 @@ impl Place {
         let reply = self.ask(key, "POST /v1/calls", "Content-Type: application/json\r\n", &body.to_string()).await;
         reply.json()["outcome"].clone()
     }
+}
+
+#[tokio::test]
+async fn each_row_of_the_page_has_its_status_and_code() {
+    let place = place().await;
+    let info = place.upload(&place.acme, "", "1234567").await.json();
+    let path = format!("/v1/artifacts/{}", info["id"].as_str().unwrap());
+    let get = |path: &str| format!("GET {path}");
+    let (range, long) = ("Range: bytes=7-\r\n", "z".repeat(65));
+    let unknown = "an artifact that is unknown, expired or another tenant's";
+    let mut replies = vec![
+        (unknown, place.ask(&place.acme, &get(&format!("/v1/artifacts/{}", "0".repeat(64))), "", "").await),
+        (unknown, place.ask(&place.acme, &get("/v1/artifacts/x"), "", "").await),
+        (unknown, place.ask(&place.globex, &get(&path), "", "").await),
+        (unknown, place.ask(&place.globex, &get(&path), range, "").await),
+        (unknown, place.ask(&place.globex, &format!("DELETE {path}"), "", "").await),
+        ("a range that begins after the end of an artifact", place.ask(&place.acme, &get(&path), range, "").await),
+        ("an upload whose name is not one of a file", place.upload(&place.acme, "?name=../x", "x").await),
+        (
+            "an upload whose `Content-Type` has more than 128 characters, or others than visible ASCII",
+            place.ask(&place.acme, "POST /v1/artifacts", &format!("Content-Type: {}\r\n", "x".repeat(129)), "x").await,
+        ),
+        ("an upload that is longer than an artifact can be", place.upload(&place.acme, "", &long).await),
+    ];
+    let full = "an upload for which the tenant has no room";
+    assert_eq!(place.upload(&place.acme, "", &long[1..]).await.status, 201, "71 bytes of 100");
+    replies.push((full, place.upload(&place.acme, "", &"y".repeat(64)).await));
+    for text in ["1", "2", "3"] {
+        assert_eq!(place.upload(&place.globex, "", text).await.status, 201);
+    }
+    replies.push((full, place.upload(&place.globex, "", "4").await));
+    place.clock.advance(LIFETIME);
+    replies.push((unknown, place.ask(&place.acme, &get(&path), "", "").await));
+    let service = Service::builder(Served::new(&Registry::new())).build().unwrap();
+    let server = HttpServer::bind(service, Authenticator::open(), ListenOptions::default()).await.unwrap();
+    let bare = server.address();
+    tokio::spawn(server.serve(std::future::pending()));
+    for line in ["GET /v1/artifacts", "POST /v1/artifacts", &get(&path)] {
+        let reply = send(bare, request(line, "", "x").as_bytes()).await.unwrap();
+        replies.push(("artifacts of a server that keeps none", reply));
+    }
+    let rows = rows();
+    for (case, reply) in &replies {
+        let (_, status, code) = rows.iter().find(|(row, ..)| row == case).unwrap_or_else(|| panic!("no row: {case}"));
+        assert_eq!((reply.status, &reply.code()), (*status, code), "{case}: {reply:?}");
+    }
+    let untested = rows.iter().find(|(row, ..)| replies.iter().all(|(case, _)| case != row));
+    assert!(untested.is_none(), "{untested:?}");
+}
+
+#[tokio::test]
+async fn what_a_client_has_is_not_sent_again() {
+    let place = place().await;
+    let info = place.upload(&place.acme, "", "1234567").await.json();
+    let [get, head] = ["GET", "HEAD"].map(|method| format!("{method} /v1/artifacts/{}", info["id"].as_str().unwrap()));
+    let tag = place.ask(&place.acme, &get, "", "").await.header("etag").expect("a tag").to_owned();
+    for (line, headers, status, body) in [
+        (&head, String::new(), 200, ""),
+        (&head, "Range: bytes=1-2\r\n".into(), 206, ""),
+        (&get, format!("If-None-Match: \"other\", {tag}\r\n"), 304, ""),
+        (&get, "If-None-Match: *\r\n".into(), 304, ""),
+        (&get, "If-None-Match: \"other\"\r\n".into(), 200, "1234567"),
+        (&get, format!("Range: bytes=1-2\r\nIf-Range: {tag}\r\n"), 206, "23"),
+        (&get, "Range: bytes=1-2\r\nIf-Range: \"other\"\r\n".into(), 200, "1234567"),
+        (&get, "Range: bytes=-2\r\n".into(), 206, "67"),
+        (&get, "Range: bytes=0-1,3-4\r\n".into(), 200, "1234567"),
+    ] {
+        let reply = place.ask(&place.acme, line, &headers, "").await;
+        assert_eq!((reply.status, reply.body.as_str()), (status, body), "{line} {headers}");
+        assert_eq!(reply.header("etag"), Some(&*tag), "{line} {headers}");
+        let length = if line.starts_with("HEAD") && status == 200 { Some("7") } else { reply.header("content-length") };
+        assert_eq!(reply.header("content-length"), length, "{line} {headers}");
+    }
+    // Nothing of it is told to another tenant, whatever it knows.
+    let foreign = place.ask(&place.globex, &get, &format!("If-None-Match: {tag}\r\n"), "").await;
+    assert_eq!(foreign.status, 404);
+}
+
+#[tokio::test]
+async fn a_reference_is_good_for_each_call_of_its_tenant_until_it_expires() {
+    let place = place().await;
+    let info = place.upload(&place.acme, "?name=a.csv", "1,2").await.json();
+    let call = || json!({"name": "mirror", "arguments": {"data": info["uri"]}});
+    for _ in 0..2 {
+        assert_eq!(place.call(&place.acme, call()).await["ok"]["value"], json!({"data": "/input/a.csv"}));
+    }
+    assert_eq!(place.call(&place.globex, call()).await["refusal"]["kind"], "invalid_arguments");
+    place.clock.advance(LIFETIME);
+    assert_eq!(place.call(&place.acme, call()).await["refusal"]["kind"], "invalid_arguments");
 }
 
 #[tokio::test]

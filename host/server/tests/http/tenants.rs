@@ -1,12 +1,18 @@
 //! What one tenant can learn of another: nothing.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::{Value, json};
-use toolcell_server::{Authenticator, HttpServer, JwtIssuer, ListenOptions, Quota, ServedTenant, Service};
+use toolcell::{Definition, Registry, Step, Tool, ToolCall, Turn};
+use toolcell_server::{
+    Authenticator, CallRequest, HttpServer, JwtIssuer, ListenOptions, Principal, Quota, RunRequest, Served,
+    ServedTenant, Service, StepRequest,
+};
 
 use crate::client::{request, send};
 use crate::fixture::{Fixture, served, tools};
@@ -24,6 +30,75 @@ async fn a_tenant_sees_its_own_tools_and_usage() {
     assert!(!near.body.contains("`wait`"), "{near:?}");
     let usage = fixture.ask(&fixture.globex, "GET /v1/usage", "", "").await;
     assert_eq!(usage.json(), json!({"calls": 0, "endings": {}, "fuel": 0, "wall_us": 0, "running": 0}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hidden_tool_leaves_no_trace_in_the_usage() {
+    let fixture = Fixture::start().await;
+    for name in ["hidden", "nope"] {
+        let refused = fixture.call(&fixture.acme, "", &json!({"name": name}).to_string()).await;
+        assert_eq!((refused.status, refused.code().as_str()), (404, "unknown_tool"));
+        let usage = fixture.ask(&fixture.acme, "GET /v1/usage", "", "").await;
+        assert_eq!(usage.json(), json!({"calls": 0, "endings": {}, "fuel": 0, "wall_us": 0, "running": 0}), "{name}");
+    }
+}
+
+/// What is counted is work, and not time: how often each tool is asked whether it is visible, and how often one is called.
+#[tokio::test]
+async fn a_tool_of_another_tenant_is_refused_as_one_that_there_is_not() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = |name: &str| {
+        let (looks, calls) = (Arc::clone(&asked), Arc::clone(&asked));
+        let definition = Definition::new(name, "Does something.").unwrap();
+        let called = move |_: Value| {
+            calls.fetch_add(1000, Ordering::Relaxed);
+            async { json!(1) }
+        };
+        Tool::native(definition, called).unwrap().with_visibility(move |_, _| {
+            looks.fetch_add(1, Ordering::Relaxed);
+            true
+        })
+    };
+    let registry = Registry::new();
+    // The last one is as near to what is asked for as what there is not.
+    registry.register_all(["acme_1", "acme_2", "own_2"].map(counted)).unwrap();
+    let served = Served::new(&registry)
+        .with_tenant("acme", ServedTenant::default())
+        .with_tenant("globex", ServedTenant::default().with_tools(["own_2"]));
+    let service = Service::builder(served).build().unwrap();
+    let globex = Principal::new(Some("globex"), "key:1");
+    let asked_for = async |name: &'static str| {
+        let call = ToolCall::new("a", name, "{}");
+        let refused = [
+            service.call(&globex, CallRequest::new(call.clone())).await.unwrap_err(),
+            service.tool(&globex, name).await.unwrap_err(),
+            service.run(&globex, RunRequest::new([call.clone()])).await.unwrap_err(),
+        ];
+        let (said, _) = service.steps(&globex, StepRequest::new([call], Turn::default())).await.unwrap();
+        assert!(matches!(said[..], [Step::History { success: false, .. }]), "{said:?}");
+        (format!("{refused:?}").replace(name, "NAME"), asked.swap(0, Ordering::Relaxed))
+    };
+    let unknown = asked_for("acme_3").await;
+    assert_eq!(asked_for("acme_1").await, unknown);
+    assert!(service.call(&globex, CallRequest::new(ToolCall::new("a", "own_2", "{}"))).await.is_ok());
+    assert_eq!(asked.load(Ordering::Relaxed) / 1000, 1, "what is called is counted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_of_another_tenant_is_refused_as_one_that_does_not_run() {
+    let mut fixture = Fixture::start().await;
+    let acme = fixture.acme.clone();
+    let running = fixture.waiting(&acme, "theirs").await;
+    let refused = async |id: &str| {
+        let reply = fixture.ask(&fixture.globex, &format!("DELETE /v1/calls/{id}"), "", "").await;
+        let mut body = reply.json();
+        body["request_id"].take();
+        (reply.status, body.to_string().replace(id, "ID"))
+    };
+    let unknown = refused("absent").await;
+    assert_eq!((unknown.0, refused("theirs").await), (404, unknown.clone()));
+    assert_eq!(fixture.ask(&acme, "DELETE /v1/calls/theirs", "", "").await.status, 202, "it still runs");
+    assert_eq!(running.await.unwrap().unwrap().status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

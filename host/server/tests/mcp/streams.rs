@@ -121,6 +121,26 @@ async fn a_session_that_is_idle_ends() {
 }
 
 #[tokio::test]
+async fn the_calls_of_a_session_end_with_it() {
+    let (service, registry, mut waits) = service();
+    let web = start(service, &registry, McpOptions::default().with_stop_grace(Duration::ZERO)).await;
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}}).to_string();
+    for is_revoked in [false, true] {
+        let session = web.open().await;
+        let (running, _) = web.begin(0, "POST", &format!("{JSON}{session}"), &call).await;
+        assert_eq!(waits.recv().await, Some("started"));
+        if is_revoked {
+            assert!(web.store.revoke(&web.ids[0]).unwrap());
+        } else {
+            assert_eq!(web.send(0, "DELETE", &session, "").await.status, 202);
+        }
+        let stopped = tokio::time::timeout(PATIENCE, waits.recv()).await;
+        assert_eq!(stopped.expect("the tool ends"), Some("stopped"));
+        drop(running);
+    }
+}
+
+#[tokio::test]
 async fn a_session_has_one_running_request_of_an_id() {
     let (service, registry, mut waits) = service();
     let web = start(service, &registry, McpOptions::default().with_stop_grace(Duration::ZERO)).await;

@@ -1,0 +1,135 @@
+//! A server that is told to end while a call runs.
+//!
+//! Source: docs/operating.md, "Readiness, signals, exit statuses".
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::thread::{self, JoinHandle};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use toolcell_test_guests::example;
+
+use crate::interrupt::signals_by_default;
+use crate::place::{Place, eventually};
+use crate::serve::{Served, tried};
+
+const ANSWER: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 4\r\n\r\nlate";
+
+/// A place with a tool that waits for an answer from here.
+struct Waiting {
+    place: Place,
+    listener: TcpListener,
+}
+
+impl Waiting {
+    fn new() -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let rule = format!(
+            "{{ rule = \"GET http://{}\", private = [\"127.0.0.1/32\"] }}",
+            listener.local_addr().expect("bound")
+        );
+        let config = format!(
+            "[components.fetch]\npath = \"fetch.wasm\"\ngrants = {{ http = [{rule}] }}\nlimits = {{ timeout = \"10m\" }}\n"
+        );
+        let place = Place::new(&config);
+        fs::copy(example("fetch"), place.path().join("fetch.wasm")).expect("a place");
+        Self { place: place.approved(), listener }
+    }
+
+    fn arguments(&self) -> Value {
+        json!({ "url": format!("http://{}/", self.listener.local_addr().expect("bound")) })
+    }
+
+    /// Begins a call in a thread, and returns its client once the tool runs, with the request that it waits for.
+    fn called(&self, server: &Served) -> (JoinHandle<Option<(u16, Value)>>, TcpStream) {
+        let body = json!({ "name": "fetch", "arguments": self.arguments() });
+        let address = server.address().to_owned();
+        (thread::spawn(move || tried(&address, "POST /v1/calls", "", &body.to_string())), self.waits())
+    }
+
+    /// The request of the tool, once it has come.
+    fn waits(&self) -> TcpStream {
+        let (stream, _) = self.listener.accept().expect("a request");
+        let mut lines = BufReader::new(&stream).lines().map(|line| line.expect("text"));
+        assert!(lines.any(|line| line.is_empty()), "a whole head");
+        stream
+    }
+}
+
+#[test]
+fn a_running_call_is_answered_and_no_connection_is_accepted() {
+    let waiting = Waiting::new();
+    let server = Served::start(&waiting.place, &["--drain", "10m"]);
+    let (client, mut request) = waiting.called(&server);
+    server.signal(Signal::TERM);
+    server.told("interrupted: running calls have 600 s to finish; a second signal stops now");
+    eventually(|| TcpStream::connect(server.address()).is_err().then_some(()));
+    assert!(!client.is_finished(), "the call runs");
+    request.write_all(ANSWER.as_bytes()).expect("it reads");
+    let (status, answer) = client.join().expect("a client").expect("an answer");
+    assert_eq!((status, &answer["outcome"]["ok"]["value"]["text"]), (200, &json!("late")), "{answer}");
+    assert_eq!(server.ended().code(), Some(0));
+}
+
+#[test]
+fn a_second_signal_ends_the_server_now() {
+    let waiting = Waiting::new();
+    let server = Served::start(&waiting.place, &["--drain", "10m"]);
+    let (client, _request) = waiting.called(&server);
+    server.signal(Signal::TERM);
+    server.told("a second signal stops now");
+    server.signal(Signal::TERM);
+    let ended = server.ended();
+    assert_eq!(ended.signal(), Some(Signal::TERM.as_raw()), "{ended:?}");
+    assert_eq!(client.join().expect("a client"), None, "its call has no answer");
+}
+
+#[test]
+fn a_call_that_takes_longer_than_the_drain_is_cancelled_and_answered() {
+    let waiting = Waiting::new();
+    let server = Served::start(&waiting.place, &["--drain", "10ms"]);
+    let (client, _request) = waiting.called(&server);
+    server.signal(Signal::TERM);
+    let (status, answer) = client.join().expect("a client").expect("an answer");
+    assert_eq!((status, &answer["outcome"]["tool_error"]["cause"]["status"]), (200, &json!("cancelled")), "{answer}");
+    assert_eq!(server.ended().code(), Some(0));
+}
+
+#[test]
+fn over_lines_a_running_call_is_answered_too() {
+    let waiting = Waiting::new();
+    for (drain, expected) in [("10m", "late"), ("10ms", "cancelled")] {
+        // Its standard input stays open.
+        let (mut child, _input, mut lines) = lines(&waiting, drain);
+        let mut request = waiting.waits();
+        kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
+        if drain == "10m" {
+            request.write_all(ANSWER.as_bytes()).expect("it reads");
+        }
+        let answer = lines.next().map(|line| line.expect("text")).unwrap_or_default();
+        let ended = child.wait().expect("it ends");
+        assert_eq!(ended.code(), Some(0), "{drain}: {ended}: {answer}");
+        assert!(answer.contains(expected), "{answer}");
+    }
+}
+
+/// A server on standard input and output, with one call.
+fn lines(waiting: &Waiting, drain: &str) -> (Child, ChildStdin, Lines<BufReader<ChildStdout>>) {
+    signals_by_default();
+    let mut command = waiting.place.command();
+    command.args(["serve", "--stdio", "--drain", drain]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("the binary runs");
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({ "name": "fetch", "arguments": waiting.arguments(), "_meta": meta });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let (mut input, output) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+    writeln!(input, "{call}").expect("it reads");
+    (child, input, BufReader::new(output).lines())
+}

@@ -1,0 +1,98 @@
+//! The settings that pages tell users to copy into an MCP client: what they start answers the client.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::place::Place;
+
+/// Each page with such settings, and how many blocks of them it has.
+const PAGES: [(&str, usize); 3] = [("README.md", 1), ("docs/serving.md", 1), ("docs/clients.md", 3)];
+/// What the blocks have in place of the configuration.
+const CONFIG: &str = "/path/to/toolcell.toml";
+
+/// The commands of the settings on a page, as words.
+fn commands(page: &str) -> Vec<Vec<String>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the repository");
+    let text = fs::read_to_string(root.join(page)).expect("a page");
+    let blocks = text.split("```json\n").skip(1).map(|rest| rest.split("\n```").next().unwrap_or_default());
+    let settings = blocks.filter_map(|block| {
+        let settings: Value = serde_json::from_str(block).expect("JSON");
+        let server = ["mcpServers", "servers"].iter().find_map(|name| Some(settings.get(name)?["toolcell"].clone()))?;
+        let arguments = server["args"].as_array().expect("arguments").clone();
+        let words = [vec![server["command"].clone()], arguments].concat();
+        Some(words.iter().map(|word| word.as_str().expect("text").to_owned()).collect())
+    });
+    settings.collect()
+}
+
+/// What the client of a command hears to `initialize`, `tools/list` and `tools/call`.
+fn session(command: &mut Command) -> [Value; 3] {
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the binary runs");
+    let (mut input, output) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+    let mut lines = BufReader::new(output).lines();
+    let client = json!({ "name": "test", "version": "1" });
+    let opening = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+    let call = json!({ "name": "greet", "arguments": { "name": "Ada" } });
+    let requests = [("initialize", opening), ("tools/list", json!({})), ("tools/call", call)];
+    let answers = requests.map(|(method, params)| {
+        let request = json!({ "jsonrpc": "2.0", "id": method, "method": method, "params": params });
+        writeln!(input, "{request}").expect("it reads");
+        let answer = lines.next().unwrap_or_else(|| panic!("no answer to {method}")).expect("text");
+        if method == "initialize" {
+            let opened = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+            writeln!(input, "{opened}").expect("it reads");
+        }
+        serde_json::from_str::<Value>(&answer).expect("JSON")["result"].clone()
+    });
+    drop(input);
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    answers
+}
+
+/// A folder with a component, as `toolcell init` and `toolcell approve` make it.
+fn folder() -> Place {
+    let place = Place::new("");
+    for file in ["toolcell.toml", "asks.wasm", "declares.wasm"] {
+        fs::remove_file(place.path().join(file)).expect("a place");
+    }
+    let made = place.typed(&["init"]);
+    assert_eq!(made.status, 0, "{made}");
+    place.approved()
+}
+
+#[test]
+fn the_settings_of_each_page_start_a_server_that_answers() {
+    let place = folder();
+    let config = place.path().join("toolcell.toml").display().to_string();
+    let mut copied: Vec<_> = PAGES
+        .iter()
+        .flat_map(|(page, count)| {
+            let commands = commands(page);
+            assert_eq!(commands.len(), *count, "{page}");
+            commands
+        })
+        .collect();
+    copied.dedup();
+    let answers = |words: &[String], more: &[&str]| {
+        let (program, words) = words.split_first().expect("a command");
+        assert_eq!(program, "toolcell");
+        assert!(words.iter().any(|word| word == CONFIG), "{words:?}");
+        let words = words.iter().map(|word| word.replace(CONFIG, &config));
+        // The client chooses the working directory.
+        let [opened, listed, called] = session(place.command().current_dir("/").args(words).args(more));
+        assert_eq!(opened["serverInfo"]["name"], "toolcell", "{opened}");
+        assert_eq!(listed["tools"][0]["name"], "greet", "{listed}");
+        assert_eq!(called["content"][0]["text"], "Hello, Ada!", "{called}");
+    };
+    copied.iter().for_each(|words| answers(words, &[]));
+    // What the pages add for a configuration with tenants.
+    let added = place.typed(&["tenant", "add", "acme"]);
+    assert_eq!(added.status, 0, "{added}");
+    place.approve();
+    copied.iter().for_each(|words| answers(words, &["--tenant", "acme"]));
+}

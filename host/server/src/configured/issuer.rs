@@ -1,0 +1,197 @@
+//! The issuer of a configuration, whose tokens the server accepts, and its keys.
+//!
+//! In: `[issuer]` of a configuration, again after each reload. Out: an issuer for the authenticator.
+//! Invariants: keys that cannot be used or fetched change nothing, and `/ready` reports them; keys that were fetched stay
+//! through a reload that leaves the issuer as it was; an issuer that the embedder itself set stays while the configuration
+//! names none.
+
+use tokio::sync::watch;
+use toolcell_config::{Issuer, IssuerKeys};
+
+use super::Notice;
+use crate::auth::{Authenticator, JwtError, JwtIssuer, PublishedKeys, PublishedKeysError};
+use crate::service::Service;
+
+/// What keys of an issuer that cannot be used are reported as.
+const ISSUER: &str = "issuer";
+
+/// Why the tokens of a configuration's issuer cannot be accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum IssuerError {
+    /// Its keys cannot be used.
+    #[error("the keys of the issuer in `{place}` cannot be used")]
+    Keys {
+        /// The file or the URL of the keys.
+        place: String,
+        /// Why.
+        source: JwtError,
+    },
+    /// Its keys cannot be fetched.
+    #[error("the keys of the issuer cannot be fetched")]
+    Fetch(#[source] PublishedKeysError),
+}
+
+impl IssuerError {
+    /// What to do about it: one line without a period.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Keys { source, .. } => source.hint(),
+            Self::Fetch(error) => error.hint(),
+        }
+    }
+}
+
+/// The issuer whose tokens an authenticator accepts now.
+#[derive(Debug)]
+pub(super) struct Accepted<'a, F> {
+    auth: &'a Authenticator,
+    service: &'a Service,
+    current: watch::Sender<Option<Issuer>>,
+    told: &'a F,
+}
+
+impl<'a, F: Fn(Notice)> Accepted<'a, F> {
+    /// None yet.
+    pub(super) fn new(auth: &'a Authenticator, service: &'a Service, told: &'a F) -> Self {
+        Self { auth, service, current: watch::Sender::default(), told }
+    }
+
+    /// Accepts tokens of the issuer that the configuration names now.
+    pub(super) fn replace(&self, said: Option<&Issuer>) {
+        let is_same = self.current.borrow().as_ref() == said;
+        let issuer = if is_same { Ok(None) } else { said.map(issuer_of).transpose().map(Some) };
+        match issuer {
+            Ok(issuer) => {
+                if let Some(issuer) = issuer {
+                    self.auth.replace_jwt(issuer);
+                    self.current.send_replace(said.cloned());
+                }
+                // Published keys are reported when they were fetched.
+                if !said.is_some_and(is_published) {
+                    self.service.report(ISSUER, None);
+                }
+            }
+            Err(error) => self.lost(error),
+        }
+    }
+
+    /// Fetches published keys. Does not end.
+    pub(super) async fn keep(&self) {
+        let mut changes = self.current.subscribe();
+        loop {
+            let said = changes.borrow_and_update().clone();
+            tokio::select! {
+                () = self.fetched(said) => {}
+                changed = changes.changed() => if changed.is_err() { return std::future::pending().await },
+            }
+        }
+    }
+
+    async fn fetched(&self, said: Option<Issuer>) {
+        let published = said.and_then(|said| Some((published(&said).ok().flatten()?, said)));
+        let Some((keys, said)) = published else { return std::future::pending().await };
+        if !self.auth.has_issuer_keys() {
+            self.service.report(ISSUER, Some("the keys of the issuer are not fetched yet".into()));
+        }
+        let mut was_good = true;
+        keys.keep(self.auth, |found| {
+            let issuer = found.map_err(IssuerError::Fetch).and_then(|text| with_keys(&said, &text));
+            let is_good = issuer.is_ok();
+            match issuer {
+                Ok(issuer) => {
+                    self.auth.replace_jwt(Some(issuer));
+                    self.service.report(ISSUER, None);
+                    if !was_good {
+                        (self.told)(Notice::IssuerKeysFound);
+                    }
+                }
+                // Told once, not with each try.
+                Err(error) if was_good => self.lost(error),
+                Err(_) => {}
+            }
+            was_good = is_good;
+            is_good
+        })
+        .await;
+    }
+
+    /// Tells of keys that cannot be used. With earlier ones the server stays ready: it accepts tokens as before.
+    fn lost(&self, error: IssuerError) {
+        let (message, details) = ("the keys of the issuer cannot be used", vec![error.to_string()]);
+        let has_earlier = self.auth.has_issuer_keys();
+        if has_earlier {
+            self.service.report_degraded(ISSUER, message, details);
+        } else {
+            self.service.report_with(ISSUER, message, details);
+        }
+        (self.told)(Notice::IssuerKeysLost { error, has_earlier });
+    }
+}
+
+/// The issuer with the keys that are known before any is fetched.
+pub(super) fn issuer_of(said: &Issuer) -> Result<JwtIssuer, IssuerError> {
+    match &said.keys {
+        IssuerKeys::File { text, .. } => with_keys(said, text),
+        IssuerKeys::Url(_) | IssuerKeys::Metadata => {
+            // An error for a URL that is not used.
+            published(said)?;
+            dressed(said, JwtIssuer::without_keys(&said.url, &said.audience)).map_err(|error| unusable(said, error))
+        }
+    }
+}
+
+/// Whether published keys can be fetched now and used.
+pub(super) async fn check(said: &Issuer) -> Result<(), IssuerError> {
+    match published(said)? {
+        Some(keys) => with_keys(said, &keys.fetch().await.map_err(IssuerError::Fetch)?).map(drop),
+        None => Ok(()),
+    }
+}
+
+fn is_published(said: &Issuer) -> bool {
+    !matches!(said.keys, IssuerKeys::File { .. })
+}
+
+/// The keys that are fetched, if they are.
+fn published(said: &Issuer) -> Result<Option<PublishedKeys>, IssuerError> {
+    let keys = match &said.keys {
+        IssuerKeys::File { .. } => return Ok(None),
+        IssuerKeys::Url(url) => PublishedKeys::at(url),
+        IssuerKeys::Metadata => PublishedKeys::of_issuer(&said.url),
+    };
+    keys.map(Some).map_err(IssuerError::Fetch)
+}
+
+/// The issuer with these keys.
+fn with_keys(said: &Issuer, jwks: &str) -> Result<JwtIssuer, IssuerError> {
+    let issuer = if is_published(said) {
+        JwtIssuer::from_published(&said.url, &said.audience, jwks)
+    } else {
+        JwtIssuer::from_jwks(&said.url, &said.audience, jwks)
+    };
+    issuer.and_then(|issuer| dressed(said, issuer)).map_err(|error| unusable(said, error))
+}
+
+/// The issuer with what else the configuration says.
+fn dressed(said: &Issuer, mut issuer: JwtIssuer) -> Result<JwtIssuer, JwtError> {
+    if let Some(algorithms) = &said.algorithms {
+        issuer = issuer.with_algorithms(algorithms)?;
+    }
+    if let Some(claim) = &said.tenant_claim {
+        issuer = issuer.with_tenant_claim(claim);
+    }
+    Ok(match &said.scope {
+        Some(scope) => issuer.with_scope(scope),
+        None => issuer,
+    })
+}
+
+fn unusable(said: &Issuer, source: JwtError) -> IssuerError {
+    let place = match &said.keys {
+        IssuerKeys::File { path, .. } => path.display().to_string(),
+        IssuerKeys::Url(url) => url.clone(),
+        IssuerKeys::Metadata => said.url.clone(),
+    };
+    IssuerError::Keys { place, source }
+}
