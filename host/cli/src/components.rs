@@ -18,7 +18,7 @@ use crate::config::{self, Approval, Approved, Chosen, Config, Development, Diffe
 use crate::failure::Failure;
 use crate::host::{self, Engines};
 use crate::printer::Printer;
-use crate::{gaps, grant_text, inspect, unset};
+use crate::{gaps, grant_text, inspect, remedy, unset};
 
 /// The bytes of a component that is signed and pinned as it has to be, and who signed it if a signature is required.
 pub(crate) fn bytes(chosen: &Chosen<'_>) -> Result<(Vec<u8>, Option<Signer>), Failure> {
@@ -194,10 +194,7 @@ pub(crate) fn how_to_grant(config: &Config, chosen: &Chosen<'_>, component: &Com
         for gap in gaps::of(config, name, &rights, tool.definition()) {
             needs.add_need(gap.need());
             if gap.need().kind == "secret" {
-                // It is for the requests that the tool declares, granted or not.
-                let declared = tool.definition().needs.iter().filter(|need| need.kind == "http");
-                let rules = declared.filter_map(|need| need.pattern.parse().ok());
-                rules.for_each(|rule| needs.add_secret(&gap.need().pattern, &rule));
+                remedy::add_secret(&mut needs, tool.definition(), &gap.need().pattern);
             }
         }
     }

@@ -333,12 +333,12 @@ fn learned(rights: &Rights, definition: &Definition, recorded: &Recorded, change
             asked.add(request);
             // Where a secret goes is known from the requests that it was put into.
             if let Request::Secret { name } = request {
-                let declared = || definition.needs.iter().filter(|need| need.kind == "http");
-                let rules: Vec<HttpRule> = match recorded.secrets.get(name.as_ref()) {
-                    Some(places) => places.iter().map(|(method, target)| HttpRule::smallest(*method, target)).collect(),
-                    None => declared().filter_map(|need| need.pattern.parse().ok()).collect(),
-                };
-                rules.iter().for_each(|rule| asked.add_secret(name, rule));
+                match recorded.secrets.get(name.as_ref()) {
+                    Some(places) => places
+                        .iter()
+                        .for_each(|(method, target)| asked.add_secret(name, &HttpRule::smallest(*method, target))),
+                    None => remedy::add_secret(asked, definition, name),
+                }
             }
         });
     }

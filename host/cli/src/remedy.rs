@@ -186,8 +186,7 @@ fn suggest<'a>(asked: &mut Suggestion, definition: &Definition, request: &'a Req
         }
         Request::Secret { name } => {
             asked.add(request);
-            let declared = definition.needs.iter().filter(|need| need.kind == "http");
-            declared.filter_map(|need| need.pattern.parse().ok()).for_each(|rule| asked.add_secret(name, &rule));
+            add_secret(asked, definition, name);
         }
         Request::Http { .. }
         | Request::Environment { .. }
@@ -198,6 +197,12 @@ fn suggest<'a>(asked: &mut Suggestion, definition: &Definition, request: &'a Req
         | _ => asked.add(request),
     }
     None
+}
+
+/// Adds a secret for the requests that a tool declares, granted or not.
+pub(crate) fn add_secret(asked: &mut Suggestion, definition: &Definition, name: &str) {
+    let declared = definition.needs.iter().filter(|need| need.kind == "http");
+    declared.filter_map(|need| need.pattern.parse().ok()).for_each(|rule| asked.add_secret(name, &rule));
 }
 
 /// The smallest rule that allows a request to a host on a private network, with that network; none if its host is on no such

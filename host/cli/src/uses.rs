@@ -1,4 +1,4 @@
-//! What a component can ask for at all: a grant is of no use without an import that uses it.
+//! What a component can ask for at all: a grant is useless without an import that uses it.
 //!
 //! In: a component's imports. Out: whether it can make requests of a kind.
 

@@ -1,13 +1,13 @@
 //! The settings that pages tell users to copy into an MCP client: what they start answers the client.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::place::Place;
+use crate::stdio::Client;
 
 /// Each page with such settings, and how many blocks of them it has.
 const PAGES: [(&str, usize); 3] = [("README.md", 1), ("docs/serving.md", 1), ("docs/clients.md", 3)];
@@ -31,27 +31,11 @@ fn commands(page: &str) -> Vec<Vec<String>> {
 
 /// What the client of a command hears to `initialize`, `tools/list` and `tools/call`.
 fn session(command: &mut Command) -> [Value; 3] {
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the binary runs");
-    let (mut input, output) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
-    let mut lines = BufReader::new(output).lines();
-    let client = json!({ "name": "test", "version": "1" });
-    let opening = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
-    let call = json!({ "name": "greet", "arguments": { "name": "Ada" } });
-    let requests = [("initialize", opening), ("tools/list", json!({})), ("tools/call", call)];
-    let answers = requests.map(|(method, params)| {
-        let request = json!({ "jsonrpc": "2.0", "id": method, "method": method, "params": params });
-        writeln!(input, "{request}").expect("it reads");
-        let answer = lines.next().unwrap_or_else(|| panic!("no answer to {method}")).expect("text");
-        if method == "initialize" {
-            let opened = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-            writeln!(input, "{opened}").expect("it reads");
-        }
-        serde_json::from_str::<Value>(&answer).expect("JSON")["result"].clone()
-    });
-    drop(input);
-    assert_eq!(child.wait().expect("it ends").code(), Some(0));
-    answers
+    let mut client = Client::start(command);
+    let (opened, listed) = (client.opens(), client.asks("tools/list", &json!({})));
+    let called = client.asks("tools/call", &json!({ "name": "greet", "arguments": { "name": "Ada" } }));
+    assert_eq!(client.ends(), Some(0));
+    [opened, listed, called]
 }
 
 /// A folder with a component, as `toolcell init` and `toolcell approve` make it.

@@ -33,10 +33,14 @@ impl Client {
         answer["result"].take()
     }
 
-    /// The first request of a client.
+    /// What a client sends first. Returns the result of `initialize`.
     pub(crate) fn opens(&mut self) -> Value {
         let client = json!({"name": "test", "version": "1"});
-        self.asks("initialize", &json!({"protocolVersion": REVISION, "capabilities": {}, "clientInfo": client}))
+        let opening = json!({"protocolVersion": REVISION, "capabilities": {}, "clientInfo": client});
+        let opened = self.asks("initialize", &opening);
+        let opens = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        writeln!(self.input, "{opens}").expect("it reads");
+        opened
     }
 
     /// Closes standard input, and returns the exit status.
