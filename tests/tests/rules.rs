@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use tokio::sync::Barrier;
 use toolcell::{
     Breaker, CallContext, CallOptions, CallResult, Completion, Definition, Executor, Handler, HandlerFuture,
-    Invocation, Json, Limits, Placement, Registry, Timeout, Tool, ToolCall, ToolError, ValidateFuture, VisibleFuture,
+    Invocation, Json, Limits, Placement, Registry, Sealer, Timeout, Tool, ToolCall, ToolError, ValidateFuture,
+    VisibleFuture,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
-use toolcell_tests::{PLACEMENTS, ending, engine, load, wait};
+use toolcell_tests::{PLACEMENTS, context, ending, engine, load, wait};
 
 fn definition(name: &str) -> Definition {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
@@ -39,6 +40,29 @@ fn call(tool: &Tool, name: &str, arguments: &str, context: CallContext) -> Compl
 fn wasm(guest: Hostile) -> Tool {
     let component = load(&engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR")), guest.component()).expect("loads");
     component.tools()[0].clone()
+}
+
+/// Too little fuel or time to be asked, or a state that no question left, shows nothing of a tool that its caller must not see.
+#[test]
+fn a_tool_that_hides_itself_is_hidden_however_its_call_ends() {
+    let guest = Hostile { parameters: None, name: "t", ..Hostile::answering(Answer::Echo) };
+    let shown = wasm(guest).with_visibility(|_, _| true);
+    let hidden = wasm(Hostile { visible: false, ..guest });
+    let executor = Executor::new().with_sealer(Sealer::generate().expect("a key"));
+    let limited = |limits| CallOptions::default().with_limits(limits);
+    let answer = context(&json!({"resume": {"state": "x", "answer": 1}}));
+    for (options, expected) in [
+        (limited(Limits::unlimited().with_fuel(1)), "timeout/fuel"),
+        (limited(Limits::unlimited().with_timeout(Duration::from_nanos(1))), "refusal/overloaded"),
+        (CallOptions::default().with_context(answer), "refusal/resume_tampered"),
+    ] {
+        for (tool, expected) in [(&shown, expected), (&hidden, "refusal/not_visible")] {
+            let (executor, tool, options) = (executor.clone(), tool.clone(), options.clone());
+            let call = ToolCall::new("1", "t", "{}");
+            let completion = wait(async move { executor.call(&tool, call, options).await });
+            assert_eq!(ending(&completion.result), expected);
+        }
+    }
 }
 
 #[test]

@@ -200,7 +200,8 @@ impl Executor {
                 let answer = Fenced::new(|| handler.call(Arc::clone(invocation))).instrument(terminal.span());
                 let answer = answer.map(|said| said.unwrap_or_else(|panic| CallResult::ToolError(panicked(panic))));
                 let result = patience::wait(handler, invocation, answer).await.result();
-                self.judged(tool, result, invocation).await
+                let result = self.judged(tool, result, invocation).await;
+                self.ended(tool, result, invocation).await
             }
         };
         terminal.close(result)
@@ -208,19 +209,37 @@ impl Executor {
 
     /// What the caller is told: a caller that must not see the tool does not learn what it would have taken.
     async fn told(&self, tool: &Tool, refused: NotMade, invocation: &Invocation) -> NotMade {
-        // In a box: it is rare, and would make every call's future larger.
-        let tells = matches!(refused, NotMade::Refused(Refusal::InvalidArguments(_)) | NotMade::Failed(_));
-        let tells = tells && !tool.always_visible();
-        if !tells || !stands(Defence::Visibility) {
-            return refused;
+        match refused {
+            NotMade::Refused(refusal) if is_of_any_tool(&refusal, invocation) => refusal.into(),
+            refused if self.shows(tool, invocation).await => refused,
+            NotMade::Refused(_) | NotMade::Failed(_) => Refusal::NotVisible.into(),
+        }
+    }
+
+    /// The same for the end of a call that failed: perhaps before the tool could say that its caller must not see it.
+    async fn ended(&self, tool: &Tool, result: CallResult, invocation: &Invocation) -> CallResult {
+        let is_known = match &result {
+            CallResult::Outcome(_) => true,
+            CallResult::Refusal(refusal) => is_of_any_tool(refusal, invocation),
+            // A caller that cancels a call knows that it runs.
+            CallResult::ToolError(_) => invocation.abort.is_raised(),
+        };
+        if is_known || self.shows(tool, invocation).await { result } else { CallResult::Refusal(Refusal::NotVisible) }
+    }
+
+    /// Whether the caller of a call that was refused or failed may see the tool.
+    async fn shows(&self, tool: &Tool, invocation: &Invocation) -> bool {
+        if tool.always_visible() || !stands(Defence::Visibility) {
+            return true;
         }
         let arguments = checks::as_they_came(invocation);
-        let is_visible = tokio::select! {
+        // In a box: it is rare, and would make every call's future larger.
+        let shown = Box::pin(tool.is_visible_to(&arguments, &invocation.context, invocation.caller.clone()));
+        tokio::select! {
             biased;
-            is_visible = Box::pin(tool.is_visible_to(&arguments, &invocation.context, invocation.caller.clone())) => is_visible,
+            shown = shown => shown,
             () = patience::forced(&invocation.abort, invocation.stop_grace) => false,
-        };
-        if is_visible { refused } else { Refusal::NotVisible.into() }
+        }
     }
 
     /// The end of a call that is not made, because its caller has ended it: cancelled, with its events.
@@ -332,6 +351,16 @@ impl Executor {
             }
         }
         result
+    }
+}
+
+/// Whether a refusal says nothing of the tool that was called. One for want of a cell does if the call had so little time that it
+/// could not get one.
+fn is_of_any_tool(refusal: &Refusal, invocation: &Invocation) -> bool {
+    use Refusal::{NoTenant, NotVisible, Overloaded, Restarting, UnknownTenant};
+    match refusal {
+        Overloaded { .. } => !invocation.remaining().is_zero(),
+        refusal => matches!(refusal, NotVisible | Restarting { .. } | UnknownTenant | NoTenant),
     }
 }
 

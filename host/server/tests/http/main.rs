@@ -9,6 +9,7 @@ mod ending;
 mod files;
 mod fixture;
 mod guests;
+mod hidden;
 mod hostile_bytes;
 mod listening;
 mod observed;
