@@ -23,7 +23,8 @@ const ALLOCATOR: &str = r#"
 /// When a text is not valid.
 #[must_use]
 pub fn functions_component(wit: &str, module: &str) -> Vec<u8> {
-    let text = format!("(module {ALLOCATOR} {module})");
+    // First the text: it can begin with imports.
+    let text = format!("(module {module} {ALLOCATOR})");
     let mut module = self::module(&text);
     let mut resolve = Resolve::default();
     let package = resolve.push_str("plain.wit", wit).unwrap_or_else(|error| panic!("{error:#}\n{wit}"));

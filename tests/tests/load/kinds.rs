@@ -281,6 +281,32 @@ fn what_a_component_can_be_used_as_is_proposed() {
     assert_refused(not_functions, Error::is_component, "it exports no function");
 }
 
+/// Language runtimes bring imports that most functions never use.
+#[test]
+fn an_import_of_plain_functions_is_denied_at_its_use() {
+    let component = functions(
+        "package a:b;
+        package toolcell:tool@0.1.0 {
+            interface kv {
+                variant fault { denied(string), invalid-key(string), over-quota(string), unavailable(string) }
+                delete: func(key: string) -> result<bool, fault>;
+            }
+        }
+        world plain { import toolcell:tool/kv@0.1.0; export idle: func() -> u8; export fault: func() -> u8; }",
+        r#"(import "toolcell:tool/kv@0.1.0" "delete" (func $delete (param i32 i32 i32)))
+        (func (export "idle") (result i32) (i32.const 7))
+        (func (export "fault") (result i32)
+          (call $delete (i32.const 8) (i32.const 1) (i32.const 16))
+          (i32.add (i32.mul (i32.load8_u (i32.const 16)) (i32.const 10)) (i32.load8_u (i32.const 20))))
+        (data (i32.const 8) "k")"#,
+    );
+    let component = component.expect("it loads");
+    // A result that is an error, and the first case of the variant.
+    for (tool, expected) in [("idle", 7), ("fault", 10)] {
+        assert_eq!(value(&call(&component, tool, "{}", Limits::default()).result), json!(expected), "{tool}");
+    }
+}
+
 /// A module that is broken, or that wants more than WASI, is refused, whatever its metadata says.
 #[test]
 fn modules_that_cannot_be_adapted_are_refused() {
@@ -295,6 +321,10 @@ fn modules_that_cannot_be_adapted_are_refused() {
         (with(r#"(import "env" "f" (func))"#), "a module that imports `env::f`, which WASI preview 1 does not have"),
         (with(r#"(import "wasi_snapshot_preview1" "sock_open" (func))"#), "`wasi_snapshot_preview1::sock_open`"),
         (with(&r#"(import "env" "f" (func))"#.repeat(20)), "`env::f`, `env::f`, `env::f` and 17 more"),
+        (
+            toolcell_test_guests::module("(module (import \"wasi_unstable\" \"f\" (func)) (func (export \"_start\")))"),
+            "imports `wasi_unstable::f`",
+        ),
         (toolcell_test_guests::module("(module (func (export \"_start\")))"), "a core WebAssembly module"),
     ] {
         assert_refused(load_as(bytes, command(|_| {}), Grants::default()), Error::is_component, needle);

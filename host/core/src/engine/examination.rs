@@ -100,8 +100,8 @@ impl Examination {
     }
 
     /// The imports that keep a component with these tools from being loaded: [`ungranted`](Self::ungranted), without those of
-    /// a kind that no tool declares where tools declare their needs. Language runtimes bring such imports; each use is
-    /// denied.
+    /// a kind that no tool declares, where tools declare their needs or cannot do so because the component was not made for
+    /// this host. Language runtimes bring such imports; each use is denied.
     pub fn missing<'a>(
         &'a self,
         tools: impl IntoIterator<Item = &'a Definition>,
@@ -116,7 +116,7 @@ impl Examination {
         tools: impl IntoIterator<Item = &'a Definition>,
         granted: BTreeSet<GrantKind>,
     ) -> impl Iterator<Item = &'a (String, Standing)> {
-        let (mut is_declared, mut kinds) = (false, BTreeSet::new());
+        let (mut is_declared, mut kinds) = (!self.has_tools, BTreeSet::new());
         for tool in tools {
             is_declared |= tool.declares_needs();
             kinds.extend(tool.needs.iter().filter_map(|need| GrantKind::of_word(&need.kind)));

@@ -18,6 +18,8 @@ use super::scan;
 use crate::defence::{Defence, stands};
 use crate::error::Error;
 
+/// The module of imports before preview 1 had its name.
+const UNSTABLE: &str = "wasi_unstable";
 /// How a core module begins.
 const MODULE: &[u8] = b"\0asm\x01\0\0\0";
 /// Imports that a refusal names.
@@ -51,13 +53,13 @@ pub(super) fn component(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
     }
 }
 
-/// Whether a module imports WASI preview 1 and can be started, as far as its bytes can be read.
+/// Whether a module imports WASI preview 1, or what came before it, and can be started, as far as its bytes can be read.
 fn is_command(bytes: &[u8]) -> bool {
     let (mut imports, mut starts) = (false, false);
     for payload in Parser::new(0).parse_all(bytes) {
         match payload {
             Ok(Payload::ImportSection(section)) => {
-                imports |= section.into_imports().flatten().any(|import| import.module == PREVIEW1);
+                imports |= section.into_imports().flatten().any(|import| [PREVIEW1, UNSTABLE].contains(&import.module));
             }
             Ok(Payload::ExportSection(section)) => {
                 starts |= section.into_iter().flatten().any(|export| export.name == START);
@@ -93,10 +95,12 @@ fn has_known_imports(bytes: &[u8]) -> Result<(), Error> {
     let more = unknown.len() - named.len();
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     let found = format!("a module that imports {}{more}, which WASI preview 1 does not have", named.join(", "));
-    Err(Error::not_a_component(
-        found,
-        "use a build for WASI: this one is made for a host of its own, a browser for example",
-    ))
+    let hint = if unknown.iter().any(|import| import.module == UNSTABLE) {
+        "build it again for `wasm32-wasip1` or `wasm32-wasip2`: this build is for WASI as it was before preview 1"
+    } else {
+        "use a build for WASI: this one is made for a host of its own, a browser for example"
+    };
+    Err(Error::not_a_component(found, hint))
 }
 
 /// The module without what tools have written into it for an encoder.
