@@ -26,7 +26,7 @@ use crate::explain::{self, Found};
 use crate::failure::Failure;
 use crate::grant_text::{self, Change};
 use crate::printer::Printer;
-use crate::run::misfit;
+use crate::run::{live, misfit};
 use crate::stand_in::{StandIn, directory_of};
 use crate::target;
 use crate::{clean, components, host, remedy};
@@ -135,6 +135,7 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
         Request::parse(&denial.request).is_ok_and(|request| rights.allows(&request) == Decision::Allowed)
     };
     denials.retain(|denial| !is_granted(denial));
+    denials.extend(undeclared(&rights, &recorded));
     for denial in &mut denials {
         let private = private.get(&denial.request).filter(|_| denial.layer == Layer::Granted);
         denial.grant = private.map_or(denial.grant.clone(), |rule| Some(Suggestion::of_rule(rule).lines().concat()));
@@ -361,6 +362,19 @@ fn learned(rights: &Rights, definition: &Definition, recorded: &Recorded, change
         }
     }
     Learned { tried, ..learned }
+}
+
+/// The denials of paths that the tool does not declare. A dry run has no event of them. Paths of the system are left out:
+/// runtimes of languages look there.
+fn undeclared(rights: &Rights, recorded: &Recorded) -> impl Iterator<Item = Denial> {
+    let paths = recorded.paths.iter().filter(|(path, _)| !live::is_of_system(path));
+    let decisions =
+        paths.map(|(path, used)| rights.allows(&Request::File { access: used.access, path: path.as_str().into() }));
+    let denials = decisions.filter_map(|decision| match decision {
+        Decision::Denied(denial) => Some(denial),
+        Decision::Allowed => None,
+    });
+    denials.filter(|denial| denial.layer == Layer::Declared).take(MAX_PATHS)
 }
 
 /// The denial of a request that the operator could allow.

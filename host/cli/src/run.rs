@@ -1,7 +1,7 @@
 //! `toolcell run`: one call, from the command line to what is printed.
 
 mod answer;
-mod live;
+pub(crate) mod live;
 pub(crate) mod misfit;
 mod report;
 mod resume;

@@ -228,6 +228,11 @@ impl Rights {
         &self.granted
     }
 
+    /// Whether a request was granted, before anything was taken away.
+    pub(crate) fn is_granted(&self, request: &Request<'_>) -> bool {
+        request.is_granted(&self.granted)
+    }
+
     /// Whether a request is within all layers.
     #[must_use]
     pub fn allows(&self, request: &Request<'_>) -> Decision {

@@ -73,18 +73,25 @@ fn what_a_tool_does_not_find_is_told_with_its_directory() {
     assert_eq!(denials.iter().map(|denial| denial.layer).collect::<Vec<_>>(), [Layer::Call]);
 }
 
-/// What the runtime of a tool looks for that declares its needs says nothing about what is missing.
+/// What the runtime of a tool looks for that declares its needs says nothing about what is missing, unless it was granted: then
+/// the declaration is what is missing.
 #[test]
-fn a_tool_that_declares_what_it_needs_is_told_of_that_alone() {
+fn a_tool_that_declares_what_it_needs_is_told_of_that_and_of_what_is_granted() {
     const NEED: &[u8] = b"read /data";
-    for (declared, expected) in [(NEED, &["read /data/unit.txt"][..]), (b"read /docs", &[])] {
+    let dir = tree();
+    for (declared, granted, expected) in [
+        (NEED, false, &[(Layer::Granted, "read /data/unit.txt")][..]),
+        (b"read /docs", false, &[]),
+        (b"read /docs", true, &[(Layer::Declared, "read /data/unit.txt")]),
+    ] {
         let mut bytes = toolcell_test_guests::bytes("forecast");
         for at in 0..bytes.len() - NEED.len() {
             if bytes[at..].starts_with(NEED) {
                 bytes[at..at + NEED.len()].copy_from_slice(declared);
             }
         }
-        let mut grants = Grants::default();
+        let mut grants =
+            if granted { self::granted(&[("/data", dir.path(), Access::Read, BIG)]) } else { Grants::default() };
         grants.environment.insert("CITY".into(), "Bern".into());
         let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
         let load = async move { Component::load_with(&engine, bytes, grants, Missing::Denied).await };
@@ -92,6 +99,6 @@ fn a_tool_that_declares_what_it_needs_is_told_of_that_alone() {
         let (completion, denials) = called(&component, &json!({ "day": "2026-03-03" }), CallOptions::default());
         let told = serde_json::to_string(&completion.result).expect("JSON");
         assert!(told.contains("/unit.txt: No such file or directory"), "{told}");
-        assert_eq!(denials.iter().map(|denial| &*denial.request).collect::<Vec<_>>(), expected);
+        assert_eq!(denials.iter().map(|denial| (denial.layer, &*denial.request)).collect::<Vec<_>>(), expected);
     }
 }

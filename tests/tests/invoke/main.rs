@@ -167,6 +167,21 @@ fn a_called_tool_has_no_right_that_its_caller_has_not() {
 }
 
 #[test]
+fn a_called_tool_has_the_keys_of_its_callers_tenant() {
+    let host = Host::new(&engine(Placement::Cells, 4), &["own notes"]);
+    let made = |tenant: &str, action: &Value| {
+        let options = CallOptions::default().with_context(context(&json!({ "tenant": tenant })));
+        value(&host.completion(&relayed("notes", action), options).result)[0].clone()
+    };
+    let read = json!({"action": "get", "title": "milk"});
+    for (tenant, text) in [("acme", "two litres"), ("globex", "none")] {
+        assert!(made(tenant, &read)["error"].is_object(), "{tenant} has no such note yet");
+        assert_eq!(made(tenant, &json!({"action": "add", "title": "milk", "text": text}))["ok"]["text"], text);
+    }
+    assert_eq!(made("acme", &read)["ok"]["text"], "two litres");
+}
+
+#[test]
 fn a_loop_of_calls_ends_at_its_depth() {
     let host = Host::new(&engine(Placement::Cells, 4), &["relay"]);
     let ended = |host: &Host, depth| {

@@ -152,7 +152,7 @@ fn is_path(denial: &Denial) -> bool {
 }
 
 /// Whether a path is where systems keep files for all programs, such as `/etc/localtime`.
-fn is_of_system(path: &str) -> bool {
+pub(crate) fn is_of_system(path: &str) -> bool {
     SYSTEM.iter().any(|directory| path.starts_with(directory))
 }
 

@@ -190,7 +190,7 @@ impl preopens::Host for Cell {
             let path = self.recorder().map(|_| name.as_str().into());
             opened.push((self.push_directory(dir, area, slot, path)?, name));
         }
-        if !is_root_granted && self.recorder().is_none() {
+        if !is_root_granted {
             // At the end: to some programs the first directory is theirs.
             opened.push((ungranted::push(&mut self.table)?, ungranted::NAME.to_owned()));
         }

@@ -3,8 +3,8 @@
 //! A language's library opens a path from the directory whose name the path begins with. Without such a directory it asks the
 //! host for nothing, so that no denial is told. This root gets the paths outside of all granted directories.
 //! In: such paths. Out: `no-entry` for the tool, and a denial event.
-//! Invariants: no path leads anywhere; a tool that declares what it needs causes no event, because what its language's runtime
-//! looks for says nothing about what is missing. Not here: a dry run, whose root is a directory of its own.
+//! Invariants: no path leads anywhere; a path that a tool does not declare causes no event unless it was granted, because what
+//! its language's runtime looks for says nothing about what is missing. A dry run notes every path.
 
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::filesystem::Descriptor;
@@ -73,6 +73,9 @@ impl Cell {
         }
         self.count_host_call().map_err(FsError::trap)?;
         let path = joined(NAME, path);
+        if let Some(recorder) = self.recorder() {
+            recorder.path(path.clone(), access, is_directory);
+        }
         if self.files().is_told_anew(&path, access) {
             self.tell_ungranted(&path, access, is_directory);
         }
@@ -82,7 +85,7 @@ impl Cell {
     fn tell_ungranted(&self, path: &str, access: Access, is_directory: bool) {
         let request = Request::File { access, path: path.into() };
         if let Decision::Denied(mut denial @ Denial { layer, .. }) = self.rights().allows(&request)
-            && layer != Layer::Declared
+            && (layer != Layer::Declared || self.rights().is_granted(&request))
         {
             // No grant is for a file.
             let above =
