@@ -7,6 +7,7 @@ use toolcell::{Component, Limits, Overlay, Tool};
 
 use crate::approve;
 use crate::args::{CheckArgs, Global};
+use crate::clash::Homes;
 use crate::config::{self, Approval, Chosen, Config, Effective, Isolation, Lock, Problem, Signer, Standing, effective};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
@@ -32,7 +33,7 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     let lock = Lock::beside(&config)?;
     let engines = host::engines(printer, global, 1, &config)?;
     let (mut shown, mut failures, mut components) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut unapproved, mut developed) = (Vec::new(), Vec::new());
+    let (mut unapproved, mut developed, mut homes) = (Vec::new(), Vec::new(), Homes::default());
     for chosen in config.all() {
         let loaded = components::one(printer, &engines, &config, &chosen).await;
         let loaded = loaded.map_err(|failure| failure.about(format_args!("[components.{}]", name(&chosen))));
@@ -58,10 +59,15 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
         };
         shown.push(judged);
         match loaded {
-            Ok((component, _)) => components.push((name(&chosen), component)),
+            Ok((component, _)) => {
+                let clashes = component.definitions().map(|tool| homes.add(&tool.name, name(&chosen)));
+                failures.extend(clashes.filter_map(Result::err));
+                components.push((name(&chosen), component));
+            }
             Err(failure) => failures.push(failure),
         }
     }
+    failures.extend(homes.check().err());
     let warnings: Vec<_> = config.warnings.iter().cloned().chain(idle(&config, &components)).collect();
     let ok = failures.is_empty() && config.unset.is_empty();
     let status = if ok { ExitStatus::Ok } else { ExitStatus::Failed };

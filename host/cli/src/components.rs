@@ -3,17 +3,14 @@
 //! Invariants: a name stands for one tool; where two components offer it, both files are named and neither is used. Who is
 //! refused for want of a grant is told the lines to add, and where.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use toolcell::defence::{Defence, stands};
-use toolcell::{
-    Access, Component, ComponentBytes, ComponentKind, Definition, Grants, Missing, Suggestion, Tool, names,
-};
+use toolcell::{Access, Component, ComponentBytes, ComponentKind, Definition, Grants, Missing, Suggestion, Tool};
 use toolcell_config::{Error, Rebuilt};
 
+use crate::clash::Homes;
 use crate::config::{self, Approval, Approved, Chosen, Config, Development, Difference, Lock, Signer, Standing};
 use crate::failure::Failure;
 use crate::host::{self, Engines};
@@ -305,7 +302,7 @@ pub(crate) async fn tools(
 ) -> Result<Vec<Tool>, Failure> {
     let lock = Lock::beside(config)?;
     let mut tools = Vec::<Tool>::new();
-    let mut homes = HashMap::new();
+    let mut homes = Homes::default();
     for chosen in components {
         let read = bytes(chosen);
         // The error of a file that cannot be read names the file itself.
@@ -327,9 +324,7 @@ pub(crate) async fn tools(
         };
         for tool in component.tools() {
             let name = &tool.definition().name;
-            if let Some(first) = homes.insert(name.clone(), chosen.shown()) {
-                return Err(twice(name, &first, &chosen.shown()));
-            }
+            homes.add(name, &chosen.shown())?;
             for (_, problem) in tool.rights().into_iter().flat_map(|rights| config.unset_of(rights)) {
                 printer.note("warning", &unset::told(problem, &[name]));
                 printer.note("hint", &problem.hint);
@@ -337,24 +332,6 @@ pub(crate) async fn tools(
             tools.push(config.stopped(tool.clone().with_limits(chosen.limits_of(name))));
         }
     }
-    match names::look_alike(tools.iter().map(|tool| tool.definition().name.as_str())) {
-        Some((tool, other)) if stands(Defence::LookAlikes) => {
-            let place = |name: &str| homes.get(name).cloned().unwrap_or_default();
-            let message = anyhow!("`{tool}` of `{}` looks like `{other}` of `{}`", place(tool), place(other));
-            Err(Failure::file(
-                message,
-                "rename one of the tools, or leave out its component: a model may confuse the two tools",
-            ))
-        }
-        Some(_) | None => Ok(tools),
-    }
-}
-
-fn twice(tool: &str, first: &str, second: &str) -> Failure {
-    let message = if first == second {
-        anyhow!("`{first}` is named twice")
-    } else {
-        anyhow!("`{first}` and `{second}` both offer a tool `{tool}`")
-    };
-    Failure::file(message, "leave one of them out: a call names its tool, not the file")
+    homes.check()?;
+    Ok(tools)
 }

@@ -9,6 +9,7 @@ mod author;
 mod batch;
 mod built;
 mod check;
+mod clash;
 mod clean;
 mod components;
 mod config;

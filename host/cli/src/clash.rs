@@ -1,0 +1,39 @@
+//! Tools of several components that a call or a model cannot tell apart.
+
+use std::collections::BTreeMap;
+
+use anyhow::anyhow;
+use toolcell::defence::{Defence, stands};
+use toolcell::names;
+
+use crate::failure::Failure;
+
+/// Which component each tool is of, as people are told.
+#[derive(Default)]
+pub(crate) struct Homes(BTreeMap<String, String>);
+
+impl Homes {
+    /// Adds a tool of this component. An error if another one has a tool of the same name.
+    pub(crate) fn add(&mut self, tool: &str, home: &str) -> Result<(), Failure> {
+        let Some(first) = self.0.insert(tool.to_owned(), home.to_owned()) else { return Ok(()) };
+        let message = if first == home {
+            anyhow!("`{first}` is named twice")
+        } else {
+            anyhow!("`{first}` and `{home}` both offer a tool `{tool}`")
+        };
+        Err(Failure::file(message, "leave one of them out: a call names its tool, not the file"))
+    }
+
+    /// An error if two names look alike.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        match names::look_alike(self.0.keys().map(String::as_str)) {
+            Some((tool, other)) if stands(Defence::LookAlikes) => {
+                let place = |name: &str| self.0.get(name).cloned().unwrap_or_default();
+                let message = anyhow!("`{tool}` of `{}` looks like `{other}` of `{}`", place(tool), place(other));
+                let hint = "rename one of the tools, or leave out its component: a model may confuse the two tools";
+                Err(Failure::file(message, hint))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
