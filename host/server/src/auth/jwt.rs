@@ -2,7 +2,7 @@
 //!
 //! In: an issuer's public keys (a JWK set), and a token. Out: a [`Principal`].
 //! Invariants: the key decides the algorithm, not the token; issuer, audience, expiry, subject and tenant must be there; a token
-//! is for this server only, and is passed on to nothing.
+//! with critical headers is refused; a token is for this server only, and is passed on to nothing.
 //! Source: RFC 7519, RFC 8725, RFC 9068.
 
 use std::collections::HashMap;
@@ -223,6 +223,10 @@ impl JwtIssuer {
             return Err(AuthError::Unauthenticated);
         }
         let header = decode_header(token).map_err(|_| AuthError::Unauthenticated)?;
+        // What must be understood to check the token is not. Source: RFC 7515, section 4.1.11.
+        if header.crit.is_some() {
+            return Err(AuthError::Unauthenticated);
+        }
         let (algorithm, key) = self.keys.get(&header.kid).ok_or(AuthError::Unauthenticated)?;
         let mut validation = Validation::new(*algorithm);
         validation.leeway = LEEWAY;

@@ -116,6 +116,10 @@ async fn each_kind_of_token_has_its_status_and_code() {
         ("`HS256` with the public key", format!("{shared}.{}", encoded(hmac::sign(&secret, shared.as_bytes())))),
         ("an unknown `kid`", issued.token(&json!({"alg": "EdDSA", "kid": "other"}), &good)),
         ("another signature", format!("{}.{}", message(&header("EdDSA"), &good), encoded([0; 64]))),
+        (
+            "a header that must be understood (`crit`)",
+            issued.token(&json!({"alg": "EdDSA", "kid": "k", "crit": ["x"], "x": 1}), &good),
+        ),
         ("no claim of the tenant", with("tenant", Value::Null)),
         ("a tenant that is not served", with("tenant", json!("unknown"))),
         ("without the scope", with("scope", json!("other"))),
