@@ -55,7 +55,9 @@ pub(crate) fn run() -> Result<()> {
     if fs::read(&lock)? != pinned {
         failed.push("new-rust, whose Cargo.lock is not complete".to_owned());
     }
-    failed.extend(bench.refused(&common().join("python/refused"), &made)?);
+    for language in ["python", "c"] {
+        failed.extend(bench.refused(&common().join(language).join("refused"), &made)?);
+    }
     if !bench.types_hold(&packages, &made.join("types"))? {
         failed.push("types".to_owned());
     }
@@ -134,12 +136,14 @@ impl Bench {
         let mut failed = Vec::new();
         for file in fs::read_dir(folder)?.flatten().map(|entry| entry.path()) {
             let source = fs::read_to_string(&file)?;
-            let message = source.lines().next().and_then(|line| line.strip_prefix("# "));
+            let first = source.lines().next().unwrap_or_default();
+            let message = first.strip_prefix("# ").or(first.strip_prefix("// "));
             let message = message.with_context(|| format!("{} has no message in its first line", file.display()))?;
-            let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let module = Path::new("tool").with_extension(file.extension().unwrap_or_default());
             let project = place.join(format!("refused-{name}"));
             fs::create_dir_all(&project)?;
-            fs::write(project.join("tool.py"), &source)?;
+            fs::write(project.join(module), &source)?;
             say(&format!("refused: {name}\n"));
             let done = self.command(&words!["build", &project])?.output().context("the command does not start")?;
             let told = String::from_utf8_lossy(&done.stderr);
@@ -252,8 +256,8 @@ mod tests {
     fn an_import_that_cannot_be_had_ends_the_build() {
         let bench = Bench::install().expect("the registry is in reach");
         let place = bench.place.join("refused-alone");
-        let failed = bench.refused(&common().join("python/refused"), &place).expect("the compiler runs");
-        assert_eq!(failed, Vec::<String>::new());
+        let failed = ["python", "c"].map(|language| bench.refused(&common().join(language).join("refused"), &place));
+        assert_eq!(failed.map(|failed| failed.expect("the compiler runs")), [const { Vec::<String>::new() }; 2]);
     }
 
     #[test]

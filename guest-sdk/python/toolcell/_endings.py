@@ -7,6 +7,10 @@ import re
 from typing import Any, Optional
 
 
+# Milliseconds that the host can be told.
+_LONGEST = 2**64 - 1
+
+
 class ToolFailure(Exception):
     """A failure that the model reads. Raise it."""
 
@@ -15,7 +19,7 @@ class ToolFailure(Exception):
         self.message = str(message)
         self.data = data
         self.retryable = True if retryable is None and retry_after_ms is not None else retryable
-        self.retry_after_ms = retry_after_ms
+        self.retry_after_ms = None if retry_after_ms is None else min(max(0, int(retry_after_ms)), _LONGEST)
 
 
 class HostError(ToolFailure):
@@ -80,7 +84,8 @@ def _plain(value):
 
 _MAX_DEPTH = 127
 _HALF = re.compile("[\ud800-\udfff]")
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+# Possessive: what could be tried again for each character would take 100 bytes of memory for it.
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _INNERMOST = re.compile(r"[\[{][^\[\]{}]*[\]}]")
 # Digits of the largest number that JSON's readers know, a double.
 _DIGITS = re.compile(r"\d{310}")

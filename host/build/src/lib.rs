@@ -25,6 +25,7 @@ mod rust;
 mod scratch;
 mod snapshot;
 mod step;
+mod tools;
 mod trim;
 
 pub use create::{Created, create};

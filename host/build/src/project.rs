@@ -1,12 +1,13 @@
 //! Builds a project: finds out its language, and writes its component.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use wasm_metadata::AddMetadata;
 
-use crate::{Error, ErrorKind, Language, Step, c, modules, python, rust, snapshot};
+use crate::{Error, ErrorKind, Language, Step, c, modules, python, rust, snapshot, tools};
 
 /// Where the first file of a tool is looked for unless it is a Rust tool, in this order.
 const ENTRIES: [(&str, Language); 9] = [
@@ -31,7 +32,7 @@ pub struct Built {
     pub bytes: u64,
     /// The language of its source.
     pub language: Language,
-    /// The names of its tools, where the build finds them: empty for Python, Rust and C.
+    /// The names of its tools, where the build finds them: empty for Python and Rust.
     pub tools: Vec<String>,
     /// What a C compiler warned of, in its own words. Empty if it did not.
     pub warnings: String,
@@ -62,6 +63,7 @@ pub fn build_with(source: &Path, out: Option<&Path>, tell: &dyn Fn(Step)) -> Res
         Some(out) => out.to_owned(),
         None => folder.join(format!("{}.wasm", name(&folder, source)?)),
     };
+    check_output(&out)?;
     let (mut tools, mut warnings) = (Vec::new(), String::new());
     let component = match (&entry, language) {
         (Some(entry), Language::JavaScript | Language::TypeScript) => {
@@ -72,6 +74,10 @@ pub fn build_with(source: &Path, out: Option<&Path>, tell: &dyn Fn(Step)) -> Res
         (Some(entry), Language::C) => {
             let made = c::build(&folder, entry, source.is_dir(), tell)?;
             warnings = made.warnings;
+            tools = tools::names(
+                &made.component,
+                "correct the name, `TC_JSON` or `TC_NEEDS` of the tool in `TOOLCELL_TOOL`",
+            )?;
             described(&made.component, language)?
         }
         (Some(entry), Language::Python | Language::Rust) => python::build(&folder, entry, tell)?,
@@ -116,6 +122,14 @@ fn project(source: &Path) -> Result<(PathBuf, Option<String>, Language), Error> 
     if let Some((entry, language)) = ENTRIES.into_iter().find(|(entry, _)| source.join(entry).is_file()) {
         return Ok((source.to_owned(), Some(entry.to_owned()), language));
     }
+    if !source.exists() {
+        let message = format!("`{}` does not exist", source.display());
+        return Err(Error::new(
+            ErrorKind::File,
+            message,
+            "correct the path, or make a project with `toolcell new NAME --lang js`",
+        ));
+    }
     let message = format!(
         "there is no project in `{}`: no {} or `Cargo.toml`",
         source.display(),
@@ -151,6 +165,24 @@ fn described(component: &[u8], language: Language) -> Result<Vec<u8>, Error> {
         added.sdk = vec![("QuickJS-ng".to_owned(), String::new())];
     }
     added.to_wasm(component).map_err(|error| Error::internal(format!("{error:#}")))
+}
+
+/// Refuses, before anything is built, to replace what no build has written.
+fn check_output(path: &Path) -> Result<(), Error> {
+    let Ok(there) = fs::metadata(path) else { return Ok(()) };
+    let begins_as = |magic: &[u8]| {
+        let mut start = vec![0; magic.len()];
+        fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok_and(|()| start == magic)
+    };
+    let problem = if !there.is_file() {
+        "is not a file"
+    } else if there.len() > 0 && !begins_as(b"\0asm") {
+        "is not WebAssembly, and would be replaced by the component"
+    } else {
+        return Ok(());
+    };
+    let message = format!("`{}` {problem}", path.display());
+    Err(Error::new(ErrorKind::File, message, "name another file for the component with `--output`"))
 }
 
 /// Replaces the file at once, so that it is never half written.

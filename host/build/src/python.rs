@@ -48,11 +48,20 @@ pub(crate) fn build(folder: &Path, entry: &str, tell: &dyn Fn(Step)) -> Result<V
     let source = entry;
     let entry = folder.join(entry);
     let module = entry.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    // componentize-py would leave its temporary files behind where it is interrupted.
+    let temporary = scratch.join("tmp");
+    fs::create_dir(&temporary).map_err(|error| Error::file("make the folder", &temporary, &error))?;
     let text = format!("from toolcell._load import load\n\nTool = load({module:?}, {below:?})\n");
     scratch.write(&format!("sdk/{ENTRY}.py"), &text)?;
     let out = scratch.join("out.wasm");
     let mut command = program.command();
-    command.arg("-d").arg(scratch.join("wit")).args(["-w", WORLD, "componentize", ENTRY, "-p"]);
+    command.env("TMPDIR", &temporary).arg("-d").arg(scratch.join("wit")).args([
+        "-w",
+        WORLD,
+        "componentize",
+        ENTRY,
+        "-p",
+    ]);
     command.arg(scratch.join("sdk")).arg("-p").arg(entry.parent().unwrap_or(&folder)).arg("-o").arg(&out);
     tell(Step::Run { program: PROGRAM, source: source.to_owned() });
     run(&mut command, LONGEST, &Module { name: source, below: &below })?;
@@ -81,6 +90,14 @@ impl Program {
     fn command(&self) -> Command {
         let mut command = bounded::command(&self.0[0]);
         command.args(&self.0[1..]).env("PYTHONDONTWRITEBYTECODE", "1").env("RUST_BACKTRACE", "0");
+        if let Some(bin) = self.0[0].parent().filter(|bin| bin.join("python3").is_file()) {
+            // As if the environment were activated: componentize-py takes packages from the first `python3` of `PATH`.
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            let places = std::iter::once(bin.to_owned()).chain(std::env::split_paths(&path));
+            if let (Ok(places), Some(environment)) = (std::env::join_paths(places), bin.parent()) {
+                command.env("PATH", places).env("VIRTUAL_ENV", environment).env_remove("PYTHONHOME");
+            }
+        }
         command
     }
 }
@@ -176,6 +193,32 @@ mod tests {
         let shown = "  File \"tool.py\", line 3, in <module>\n    json.loads(\"{\")\n    ~~~~~~~~~~^^^^^\n\
                      json.decoder.JSONDecodeError: no value";
         assert_eq!(authored(told, ""), shown);
+    }
+
+    #[test]
+    fn packages_are_those_of_the_projects_environment() {
+        let place = tempfile::tempdir().expect("a folder");
+        let bin = place.path().join(".venv/bin");
+        fs::create_dir_all(&bin).expect("made");
+        // Tells which Python it would ask for packages, and where its temporary files are.
+        let program = "#!/bin/sh\ncase \"$*\" in --version) echo \"componentize-py 0.25.1\" ;; *) command -v python3; \
+                       echo \"$VIRTUAL_ENV\"; ls -d \"$TMPDIR\"; exit 1 ;; esac\n";
+        for (name, text) in [("componentize-py", program), ("python3", "#!/bin/sh\n")] {
+            // By another process: a file that this one has open for writing, or a child that it starts meanwhile, cannot be run.
+            let written = Command::new("/bin/sh")
+                .args(["-c", "printf %s \"$2\" > \"$1\" && chmod +x \"$1\"", "sh"])
+                .arg(bin.join(name))
+                .arg(text)
+                .status();
+            assert!(written.expect("a shell").success());
+        }
+        fs::write(place.path().join("tool.py"), "").expect("written");
+        let told = build(place.path(), "tool.py", &|_| {}).expect_err("it builds nothing").to_string();
+        let folder = place.path().canonicalize().expect("a folder");
+        let lines: Vec<_> = told.lines().skip(1).collect();
+        let expected = [folder.join(".venv/bin/python3"), folder.join(".venv")].map(|path| path.display().to_string());
+        assert_eq!(lines[..2], expected, "{told}");
+        assert!(lines[2].contains("toolcell-python-"), "{told}");
     }
 
     #[test]

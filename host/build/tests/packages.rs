@@ -134,6 +134,8 @@ fn a_package_that_cannot_be_used_is_named_with_the_reason() {
             "tool.js: cannot import `left-pad`: node_modules has no package",
             "`npm install left-pad`",
         ),
+        // A hint that is pasted installs no package of a name that was mistyped.
+        (&[("tool.js", "import 'toolcel'")], "node_modules has no package `toolcel`", "did you mean `toolcell`?"),
         (&[("tool.js", "import '@a/b/c'")], "node_modules has no package `@a/b`", "`npm install @a/b`"),
         (&[("tool.js", "import 'node:fs'")], "cannot import `node:fs`: it is a module of Node.js", "browsers"),
         (&[("tool.js", "import 'fs'")], "cannot import `fs`: it is a module of Node.js", "browsers"),

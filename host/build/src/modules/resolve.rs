@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
+use toolcell::names;
+
+use super::SDK;
 use super::package::{Package, Replacement};
 use crate::{Error, ErrorKind};
 
@@ -183,7 +186,13 @@ impl<'p> Resolver<'p> {
                 );
                 return fault(from, &message, hint);
             }
-            let hint = format!("run `npm install {name}`, or import a file of the project by path: `./{name}.js`");
+            // To install whatever package has the mistyped name would be dangerous.
+            let hint = match names::nearest(name, [SDK]) {
+                Some(sdk) => format!("did you mean `{sdk}`?"),
+                None => {
+                    format!("run `npm install {name}`, or import a file of the project by path: `./{name}.js`")
+                }
+            };
             return fault(from, &format!("cannot import `{specifier}`: {PACKAGES} has no package `{name}`"), &hint);
         };
         let package = self.manifest(&home)?.unwrap_or_default();

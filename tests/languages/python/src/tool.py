@@ -49,6 +49,10 @@ def failure():
     raise ToolFailure("no such city", {"city": "Atlantis"}, retry_after_ms=1500)
 
 
+def negative():
+    raise ToolFailure("no such city", retry_after_ms=-5)
+
+
 def caused():
     try:
         fail()
@@ -148,6 +152,8 @@ endings = {
     "deepest": lambda: [nested(125)],
     "deep": lambda: [nested(126)],
     "deeper": lambda: [nested(900)],
+    "negative": negative,
+    "long": lambda: 'a "quoted" text ' * 40_000,
     "large": lambda: 10**400,
     "larger": lambda: 10**5000,
     "details": details,
