@@ -67,12 +67,14 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     let status = if ok { ExitStatus::Ok } else { ExitStatus::Failed };
     let quotas = config.tenants.keys().map(|name| (name, config.quotas.get(name).copied().unwrap_or(config.quota)));
     let quotas: BTreeMap<_, _> = quotas.filter(|(_, quota)| !quota.is_empty()).collect();
+    let tools: BTreeMap<_, _> =
+        config.offered.iter().filter_map(|(name, offered)| Some((name, offered.patterns()?))).collect();
     if args.json {
         let approved = config.approval == Approval::Given && unapproved.is_empty() && developed.is_empty();
         let unset: Vec<_> = config.unset.keys().map(|name| unset_secret(&config, name, &components)).collect();
         printer.json(&json!({
             "config": file, "ok": ok, "approved": approved, "in_development": developed, "warnings": warnings, "unset_secrets": unset,
-            "components": shown, "quotas": quotas,
+            "components": shown, "quotas": quotas, "tools_of_tenants": tools,
         }))?;
         return Ok(status);
     }
@@ -80,9 +82,10 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     if !texts.is_empty() {
         printer.text(&texts.join("\n\n"))?;
     }
-    if !quotas.is_empty() {
-        let lines: Vec<_> = quotas.iter().map(|(name, quota)| format!("tenant {name}: at most {quota}")).collect();
-        printer.text(&format!("\n{}", lines.join("\n")))?;
+    let quotas = quotas.iter().map(|(name, quota)| format!("tenant {name}: at most {quota}"));
+    let of_tenants: Vec<_> = tools.iter().map(|(name, tools)| offered(name, tools)).chain(quotas).collect();
+    if !of_tenants.is_empty() {
+        printer.text(&format!("\n{}", of_tenants.join("\n")))?;
     }
     for warning in &warnings {
         printer.note("warning", &warning.to_string());
@@ -112,6 +115,15 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
         printer.note("note", &format!("`{file}` is valid, and everything in it is approved"));
     }
     Ok(status)
+}
+
+/// The tools that a tenant is offered.
+fn offered(tenant: &str, tools: &[String]) -> String {
+    if tools.is_empty() {
+        format!("tenant {tenant}: no tools")
+    } else {
+        format!("tenant {tenant}: the tools {}", tools.join(", "))
+    }
 }
 
 /// Rules that allow nothing.
@@ -164,7 +176,10 @@ fn to_json(
         let tenants: serde_json::Map<_, _> = config
             .tenants
             .iter()
-            .map(|(name, tenant)| (name.clone(), json!(left(tool, tenant.overlay.as_ref()))))
+            .map(|(name, tenant)| {
+                let is_offered = config.offers(Some(name), &tool.definition().name);
+                (name.clone(), json!(is_offered.then(|| left(tool, tenant.overlay.as_ref()))))
+            })
             .collect();
         let definition = tool.definition();
         let limits = limits(&chosen.limits.tightened(&chosen.limits_of(&definition.name)));
@@ -240,7 +255,9 @@ fn to_text(
         }
         for (name, tenant) in &config.tenants {
             let theirs = left(tool, tenant.overlay.as_ref());
-            if theirs == own {
+            if !config.offers(Some(name), tool_name) {
+                text.push(format!("    for {name}: not offered"));
+            } else if theirs == own {
                 text.push(format!("    for {name}: the same grants"));
             } else {
                 text.push(format!("    for {name}:"));

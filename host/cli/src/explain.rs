@@ -18,6 +18,7 @@ use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::grant_text;
 use crate::host::{self, Engines};
+use crate::offered::NotOffered;
 use crate::printer::Printer;
 use crate::remedy::{self, Asker};
 use crate::rule_lines::{Item, RuleLines};
@@ -50,6 +51,21 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
     let engines = host::engines(printer, global, 1, &config)?;
     let Found { chosen, component, tool } = find(printer, &engines, &config, &component, tool.as_deref()).await?;
     let name = tool.definition().name.as_str();
+    let called = if let Request::Invoke { tool, .. } = &request { Some(&**tool) } else { None };
+    let reached = std::iter::once(name).chain(called);
+    if let Some(unreached) = NotOffered::among(&config, context.tenant.as_deref(), reached) {
+        if args.json {
+            let (denial, decided_by) = unreached.to_json(&request);
+            printer.json(&json!({
+                "tool": name, "request": request.to_string(), "allowed": false,
+                "usable": can_make(component.examination(), &request), "denial": denial, "decided_by": decided_by,
+                "unset_secrets": [],
+            }))?;
+        } else {
+            unreached.decided(printer)?;
+        }
+        return Ok(ExitStatus::Refusal);
+    }
     // It is decided by what it declares and by the file, also of a component that could not be loaded with that.
     let rights = tool.rights().cloned().unwrap_or_default().with_granted(chosen.grants().into());
     let tenant = context.tenant.as_ref().and_then(|tenant| config.tenants.get(tenant));

@@ -32,6 +32,7 @@ mod lines;
 mod list;
 mod logging;
 mod mistyped;
+mod offered;
 mod printer;
 mod remedy;
 mod rollback;

@@ -31,8 +31,8 @@ use crate::secrets::{self, Origin};
 use crate::shape;
 use crate::signed::{self, Demand};
 use crate::{
-    Approval, ComponentConfig, Found, HintCommand, Isolation, Issuer, ReadOptions, Section, TenantQuota, ToolConfig,
-    files,
+    Approval, ComponentConfig, Found, HintCommand, Isolation, Issuer, OfferedTools, ReadOptions, Section, TenantQuota,
+    ToolConfig, files,
 };
 
 /// The name of the file that is searched for.
@@ -67,6 +67,8 @@ pub struct Configuration {
     pub tenants: BTreeMap<String, Tenant>,
     /// Of their calls, whichever component they are of.
     pub(crate) tenants_isolation: BTreeMap<String, Isolation>,
+    /// The tools that each tenant is offered, by name.
+    pub offered: BTreeMap<String, OfferedTools>,
     /// How much each tenant of a server may use, by name.
     pub quotas: BTreeMap<String, TenantQuota>,
     /// The same for callers without a tenant: the default.
@@ -285,6 +287,10 @@ impl Configuration {
                     let hint = "write it in [tenants.NAME.quota], or in [defaults.quota] for all tenants";
                     problems.error(&quota.span, "a single tool cannot have a quota", hint);
                 }
+                if let Some(tools) = &said.value.tools {
+                    let hint = "write it in [tenants.NAME]; the tools that a tool may call are in its `invoke`";
+                    problems.error(&tools.span, "a single tool cannot have a list of tools", hint);
+                }
                 let limits = limits::over(problems, &said.value.limits, Limits::unlimited());
                 configured.grants.tools.insert(tool.clone(), grants::overlay(problems, &said.value));
                 let unknown = problems.at(&said.span, format!("`{name}` has no tool `{}`", tool.escape_debug()), "");
@@ -308,6 +314,7 @@ impl Configuration {
             let limits = limits::over(problems, &said.value.limits, Limits::unlimited());
             let overlay = grants::overlay(problems, &said.value);
             let quota = said.value.quota.as_ref().map(|said| quota::over(problems, &said.value, config.quota));
+            config.offered.insert(name.clone(), OfferedTools::of(problems, said.value.tools.as_ref()));
             config.quotas.insert(name.clone(), quota.unwrap_or(config.quota));
             config.tenants.insert(name.clone(), Tenant::default().with_limits(limits).with_overlay(overlay));
             config.tenants_isolation.insert(name.clone(), isolation.max(isolation::said(&said.value.isolation)));

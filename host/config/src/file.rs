@@ -289,6 +289,8 @@ pub(crate) struct Narrowing {
     pub(crate) limits: Limits,
     /// How much a tenant of a server may use. Not for tools.
     pub(crate) quota: Option<At<Quota>>,
+    /// Tools that the tenant sees and may call: `greet`, `notes_*`. Default: every tool. Not for tools.
+    pub(crate) tools: Option<At<Vec<At<String>>>>,
     /// Requests that are left.
     pub(crate) http: Option<Vec<At<String>>>,
     /// Paths that are left, as the tool sees them: `read /data/acme`.

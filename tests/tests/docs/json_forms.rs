@@ -225,6 +225,9 @@ path = "gone.wasm"
 [tenants.acme]
 http = []
 kv = []
+tools = ["fetch", "notes"]
+[tenants.beta]
+tools = []
 [tenants.acme.quota]
 calls_per_minute = 10
 "#;

@@ -30,6 +30,7 @@ mod limits;
 mod looks;
 mod mcp_clients;
 mod newcomer;
+mod offered;
 mod packaging;
 mod path_to_grant;
 mod place;
