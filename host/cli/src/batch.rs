@@ -93,7 +93,8 @@ async fn run(
     } else {
         let engines = host::engines(printer, global, at_once, &config)?;
         let left_out = LeftOut::unless(are_named);
-        components::tools(printer, &engines, &config, &components, left_out).await?
+        let tenant = options.context.tenant.as_deref();
+        components::tools(printer, &engines, &config, &components, left_out, tenant).await?
     };
     let registry = Registry::new();
     registry.register_all(config::offered(&config, &options.context, tools))?;

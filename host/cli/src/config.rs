@@ -16,7 +16,7 @@ pub(crate) use toolcell_config::effective::{self, Effective};
 pub(crate) use toolcell_config::{
     Approval, ApprovalState as Standing, Approved, ComponentConfig as Configured, Configuration as Config, Development,
     Difference, Found, HintCommand as Again, Isolation, Keys, Lock, NAME, Page, Problem, ResolvedComponent as Chosen,
-    RuleOf, Section, Signer, Wanted, WrittenRule, quoted, schema, unusual,
+    RuleOf, Section, Signer, Unset, Wanted, WrittenRule, quoted, schema, unusual,
 };
 
 /// Finds and reads it.

@@ -81,7 +81,13 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
     let rule = deciding(&config, &chosen, (context.tenant.as_deref(), name), &request, &answer);
     let file = config.file.as_deref().unwrap_or_default();
     let is_allowed = matches!(answer, Answer::Allowed | Answer::Unresolved(_));
-    let unset = if is_allowed { unset_of(global, &rights)? } else { BTreeMap::new() };
+    let origin = match &request {
+        Request::Secret { name } | Request::Reveal { name } if is_allowed => {
+            config.origin(context.tenant.as_deref(), name).map(|origin| (name, origin))
+        }
+        _ => None,
+    };
+    let unset = if is_allowed { unset_of(global, &rights, context.tenant.as_deref())? } else { BTreeMap::new() };
     // A request can be allowed in a component that cannot be called.
     let unusable = is_allowed.then(|| components::ungranted(&config, &chosen, &component)).flatten();
     let status = match &unusable {
@@ -96,6 +102,9 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
             "decided_by": rule.map(|rule| json!({ "file": file, "line": rule.line, "rule": rule.text })),
             "unset_secrets": unset.iter().map(|(name, problem)| json!({ "name": name, "problem": problem })).collect::<Vec<_>>(),
         });
+        if let Some((_, origin)) = &origin {
+            shown["from"] = json!(origin.to_string());
+        }
         if let Some(failure) = &unusable {
             shown["error"] = failure.to_json();
         }
@@ -137,6 +146,9 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
     } else if let Answer::Unresolved(problem) = &answer {
         printer.note("note", &format!("a call would fail now: {problem}"));
     }
+    if let Some((name, origin)) = &origin {
+        printer.note("note", &format!("the value of `{name}` comes from {origin}"));
+    }
     for problem in unset.values() {
         printer.note("warning", &unset::told(problem, &[name]));
         printer.note("hint", &problem.hint);
@@ -152,14 +164,14 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
 
 /// The secrets without a usable value that the tool may use: its calls are refused. Looked at after the component was asked
 /// for its tools, so that no guest code runs beside a value.
-fn unset_of(global: &Global, rights: &Rights) -> Result<BTreeMap<String, Problem>, Failure> {
+fn unset_of(global: &Global, rights: &Rights, tenant: Option<&str>) -> Result<BTreeMap<String, Problem>, Failure> {
     let granted = rights.granted();
     let names: Vec<_> = granted.secrets.keys().chain(&granted.reveal).cloned().collect();
     if names.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let config = config::read_with(global, Wanted::Only(names))?;
-    Ok(config.unset_of(rights).map(|(name, problem)| (name.clone(), problem.clone())).collect())
+    let config = config::read_with(global, Wanted::Only { names, tenant: tenant.map(str::to_owned) })?;
+    Ok(config.unset_of(rights, tenant).map(|(name, problem)| (name.clone(), problem.clone())).collect())
 }
 
 /// The forms of a request.

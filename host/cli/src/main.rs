@@ -39,6 +39,7 @@ mod rollback;
 mod rule_lines;
 mod run;
 mod schema;
+mod secrets;
 mod serve;
 mod stand_in;
 mod state;

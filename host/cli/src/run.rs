@@ -88,6 +88,8 @@ pub(crate) async fn run(
     } else {
         executor
     };
+    let unset = config.unset_for(context.tenant.as_deref());
+    let unset: BTreeMap<_, _> = unset.map(|(name, problem)| (name.clone(), problem.clone())).collect();
     let asking = Call { printer, interrupt, args, executor, tool, arguments: &arguments };
     let mut context = context;
     loop {
@@ -109,7 +111,7 @@ pub(crate) async fn run(
             arguments: &arguments.text,
             limits,
             section,
-            unset: &config.unset,
+            unset: &unset,
             again: &config.hint,
             config: &config,
             component: chosen.configured.map_or("", |(name, _)| name),
@@ -154,7 +156,8 @@ async fn callable(
     let components = components::chosen(config, &words)?;
     let engines = host::engines(printer, global, 1, config)?;
     let registry = Registry::new();
-    let tools = components::tools(printer, &engines, config, &components, LeftOut::Unusable).await?;
+    let tenant = context.tenant.as_deref();
+    let tools = components::tools(printer, &engines, config, &components, LeftOut::Unusable, tenant).await?;
     registry.register_all(config::offered(config, context, tools))?;
     Ok(registry)
 }

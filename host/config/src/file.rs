@@ -299,6 +299,9 @@ pub(crate) struct Narrowing {
     pub(crate) environment: Option<Vec<At<String>>>,
     /// Names of secrets that may still be used.
     pub(crate) secrets: Option<Vec<At<String>>>,
+    /// Where a tenant's own values of secrets are, by the secrets' names: `{ env = "ACME_TOKEN" }`. Default: the value that all
+    /// share. Not for tools.
+    pub(crate) secret_values: BTreeMap<String, At<From>>,
     /// Names of secrets that may still be read.
     pub(crate) reveal: Option<Vec<At<String>>>,
     /// Keys that are left.

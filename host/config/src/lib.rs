@@ -85,10 +85,11 @@ pub use report::{ComponentProblem, Reason, Serving};
 pub use resolved::{ComponentConfig, ResolvedComponent, Section, ToolConfig, name_of_file};
 pub use rollback::RolledBack;
 pub use rules::{RuleOf, WrittenRule};
-pub use secrets::Origin;
+pub use secrets::{Origin, OwnSecrets};
 pub use signature::Signer;
 pub use signed::Demand;
 pub use trust::{Approval, Found};
+pub use unset::Unset;
 pub use vet::{Rebuilt, Vetted};
 pub use wanted::Wanted;
 

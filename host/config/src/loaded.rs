@@ -19,7 +19,7 @@ use crate::report::{ComponentProblem, Reason, Serving};
 use crate::versions::digest;
 use crate::{
     Configuration, Engines, Error, Isolation, Issuer, Lock, OfferedTools, ResolvedComponent, Signer, TenantQuota,
-    files, offered,
+    Unset, files, offered,
 };
 
 /// Components that are loaded at once.
@@ -124,7 +124,7 @@ impl Configuration {
             limits = loosest(&limits, &chosen.limits);
             for tool in served.component.tools() {
                 let of_tool = chosen.limits.tightened(&chosen.limits_of(&tool.definition().name));
-                problems.extend(self.unset_for(name, tool));
+                problems.extend(self.problems_of_secrets(name, tool));
                 tools.push(offered::hidden(&offered, self.stopped(tool.clone().with_limits(of_tool))));
             }
         }
@@ -163,12 +163,17 @@ impl Configuration {
     }
 
     /// The secrets without a value that a tool may use.
-    fn unset_for<'a>(&'a self, component: &'a str, tool: &'a Tool) -> impl Iterator<Item = ComponentProblem> + 'a {
-        let unset = tool.rights().into_iter().flat_map(|rights| self.unset_of(rights));
-        unset.map(move |(_, problem)| {
+    fn problems_of_secrets<'a>(
+        &'a self,
+        component: &'a str,
+        tool: &'a Tool,
+    ) -> impl Iterator<Item = ComponentProblem> + 'a {
+        let may_need = move |unset: &Unset<'_>| tool.rights().is_some_and(|rights| self.may_need(*unset, rights));
+        self.unset_values().into_iter().filter(may_need).map(move |Unset { tenant, problem, .. }| {
             let error = Error::invalid(&problem.file, vec![problem.clone()]);
-            let tool = Some(tool.definition().name.clone());
-            ComponentProblem { tool, ..ComponentProblem::new(component, Reason::UnsetSecret, Serving::Current, error) }
+            let (tool, tenant) = (Some(tool.definition().name.clone()), tenant.map(str::to_owned));
+            let problem = ComponentProblem::new(component, Reason::UnsetSecret, Serving::Current, error);
+            ComponentProblem { tool, tenant, ..problem }
         })
     }
 }

@@ -123,6 +123,9 @@ impl fmt::Display for ComponentProblem {
             (None, Some(tool)) if self.reason == Reason::UnsetSecret => {
                 write!(f, "{}; calls of the tool `{tool}` are refused", self.error)
             }
+            (Some(tenant), Some(tool)) if self.reason == Reason::UnsetSecret => {
+                write!(f, "{}; calls of the tool `{tool}` for the tenant `{tenant}` are refused", self.error)
+            }
             (Some(tenant), _) => write!(f, "[tenants.{tenant}]: {}", self.error),
             (None, Some(tool)) => write!(f, "[components.{}], tool `{tool}`: {}", self.component, self.error),
             (None, None) if self.component.is_empty() => write!(f, "{}", self.error),

@@ -226,6 +226,7 @@ path = "gone.wasm"
 http = []
 kv = []
 tools = ["fetch", "notes"]
+secret_values = { token = { env = "NOT_SET_EITHER" } }
 [tenants.beta]
 tools = []
 [tenants.acme.quota]
