@@ -1,3 +1,5 @@
+//! Which tools patterns offer, and lists that cannot be.
+
 use crate::problem::in_order;
 use crate::{Configuration, Error, Problem, ReadOptions};
 
