@@ -35,8 +35,8 @@ fn a_tenant_is_offered_the_tools_that_its_patterns_name() {
 #[test]
 fn lists_that_cannot_be_are_errors_with_their_place() {
     for (text, place, message) in [
-        ("[tenants.acme]\ntools = \"greet\"\n", (4, 9), "`tools`"),
-        ("[tenants.acme]\ntools = [1]\n", (4, 10), "`tools`"),
+        ("[tenants.acme]\ntools = \"greet\"\n", (4, 9), "must be a list"),
+        ("[tenants.acme]\ntools = [1]\n", (4, 10), "must be text"),
         ("[tenants.acme]\ntools = [\"*\"]\n", (4, 10), "must not match every tool"),
         ("[tenants.acme]\ntools = [\"a*b\"]\n", (4, 10), "only at the end"),
         ("[tenants.acme]\ntools = [\"greet\", \"\"]\n", (4, 19), "name is missing"),
@@ -63,7 +63,7 @@ fn names_that_no_tool_has_are_found_and_patterns_are_for_tools_to_come() {
         told,
         [
             (10, message("grete").as_str(), "did you mean `greet`?"),
-            (40, message("unlike").as_str(), "correct the name, or remove it"),
+            (39, message("unlike").as_str(), "correct the name, or remove it"),
         ]
     );
 }
