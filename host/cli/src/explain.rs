@@ -81,11 +81,10 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
     let rule = deciding(&config, &chosen, (context.tenant.as_deref(), name), &request, &answer);
     let file = config.file.as_deref().unwrap_or_default();
     let is_allowed = matches!(answer, Answer::Allowed | Answer::Unresolved(_));
-    let origin = match &request {
-        Request::Secret { name } | Request::Reveal { name } if is_allowed => {
-            config.origin(context.tenant.as_deref(), name).map(|origin| (name, origin))
-        }
-        _ => None,
+    let origin = if let (true, Request::Secret { name } | Request::Reveal { name }) = (is_allowed, &request) {
+        config.origin(context.tenant.as_deref(), name).map(|origin| (name, origin))
+    } else {
+        None
     };
     let unset = if is_allowed { unset_of(global, &rights, context.tenant.as_deref())? } else { BTreeMap::new() };
     // A request can be allowed in a component that cannot be called.

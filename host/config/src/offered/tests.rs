@@ -1,17 +1,14 @@
 //! Which tools patterns offer, and lists that cannot be.
 
 use crate::problem::in_order;
-use crate::{Configuration, Error, Problem, ReadOptions};
+use crate::{Configuration, Problem, ReadOptions};
 
 /// A configuration that ends with this text.
 fn read(text: &str) -> Result<Configuration, Vec<Problem>> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("toolcell.toml");
     std::fs::write(&file, format!("[components.notes]\npath = \"notes.wasm\"\n{text}")).unwrap();
-    Configuration::read_with(file, ReadOptions::new()).map_err(|error| match error {
-        Error::Invalid { problems, .. } => problems,
-        error => panic!("{error}"),
-    })
+    Configuration::read_with(file, ReadOptions::new()).map_err(|error| error.problems().to_vec())
 }
 
 #[test]
