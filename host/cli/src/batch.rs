@@ -85,17 +85,19 @@ async fn run(
     // A process is a tenant's or that of all calls, never one component's.
     let has_process = components.iter().any(|chosen| chosen.isolation.has_process());
     let are_named = !args.components.is_empty();
-    let registry = Registry::new();
-    if has_process {
+    let tools = if has_process {
         let (components, tenant) = (&words, options.context.tenant.as_deref());
         let together = if are_named { Together::Beside } else { Together::All };
         let hosted = Hosted { components, tenant, calls: at_once, together };
-        registry.register_all(worker_process::start(global, &config, &hosted).await?.tools().iter().cloned())?;
+        worker_process::start(global, &config, &hosted).await?.tools().to_vec()
     } else {
         let engines = host::engines(printer, global, at_once, &config)?;
         let left_out = LeftOut::unless(are_named);
-        registry.register_all(components::tools(printer, &engines, &config, &components, left_out).await?)?;
-    }
+        let tenant = options.context.tenant.as_deref();
+        components::tools(printer, &engines, &config, &components, left_out, tenant).await?
+    };
+    let registry = Registry::new();
+    registry.register_all(config::offered(&config, &options.context, tools))?;
     if calls.ids().is_empty() {
         printer.note("note", "the list has no calls: no tool was called");
     }

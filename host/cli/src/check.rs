@@ -8,13 +8,15 @@ use toolcell::{Component, Limits, Overlay, Tool};
 use crate::approve;
 use crate::args::{CheckArgs, Global};
 use crate::clash::Homes;
-use crate::config::{self, Approval, Chosen, Config, Effective, Isolation, Lock, Problem, Signer, Standing, effective};
+use crate::config::{
+    self, Approval, Chosen, Config, Effective, Isolation, Lock, Problem, Signer, Standing, Unset, effective,
+};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::gaps::{self, Gap};
 use crate::printer::Printer;
 use crate::units::{Count, Size, Time};
-use crate::{clean, components, host, table, unset};
+use crate::{clean, components, host, secrets, table, unset};
 
 /// Characters of a column.
 const WIDEST: usize = 24;
@@ -69,16 +71,20 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     }
     failures.extend(homes.check().err());
     let warnings: Vec<_> = config.warnings.iter().cloned().chain(idle(&config, &components)).collect();
-    let ok = failures.is_empty() && config.unset.is_empty();
+    let unset = config.unset_values();
+    let ok = failures.is_empty() && unset.is_empty();
     let status = if ok { ExitStatus::Ok } else { ExitStatus::Failed };
     let quotas = config.tenants.keys().map(|name| (name, config.quotas.get(name).copied().unwrap_or(config.quota)));
     let quotas: BTreeMap<_, _> = quotas.filter(|(_, quota)| !quota.is_empty()).collect();
+    let tools: BTreeMap<_, _> =
+        config.offered.iter().filter_map(|(name, offered)| Some((name, offered.patterns()?))).collect();
     if args.json {
         let approved = config.approval == Approval::Given && unapproved.is_empty() && developed.is_empty();
-        let unset: Vec<_> = config.unset.keys().map(|name| unset_secret(&config, name, &components)).collect();
+        let unset: Vec<_> = unset.iter().map(|unset| unset_secret(&config, *unset, &components)).collect();
         printer.json(&json!({
             "config": file, "ok": ok, "approved": approved, "in_development": developed, "warnings": warnings, "unset_secrets": unset,
-            "components": shown, "quotas": quotas,
+            "components": shown, "quotas": quotas, "tools_of_tenants": tools,
+            "secrets": secrets::to_json(&config),
         }))?;
         return Ok(status);
     }
@@ -86,18 +92,20 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     if !texts.is_empty() {
         printer.text(&texts.join("\n\n"))?;
     }
-    if !quotas.is_empty() {
-        let lines: Vec<_> = quotas.iter().map(|(name, quota)| format!("tenant {name}: at most {quota}")).collect();
-        printer.text(&format!("\n{}", lines.join("\n")))?;
+    let quotas = quotas.iter().map(|(name, quota)| format!("tenant {name}: at most {quota}"));
+    let of_tenants: Vec<_> = tools.iter().map(|(name, tools)| offered(name, tools)).chain(quotas).collect();
+    let of_tenants = [of_tenants, secrets::lines(&config)].concat();
+    if !of_tenants.is_empty() {
+        printer.text(&format!("\n{}", of_tenants.join("\n")))?;
     }
     for warning in &warnings {
         printer.note("warning", &warning.to_string());
         printer.note("hint", &warning.hint);
     }
     failures.iter().for_each(|failure| failure.tell(printer));
-    for (secret, problem) in &config.unset {
-        printer.note("error", &unset::told(problem, &users(&config, secret, &components)));
-        printer.note("hint", &problem.hint);
+    for unset in &unset {
+        printer.note("error", &unset::told(unset.problem, &users(&config, *unset, &components)));
+        printer.note("hint", &unset.problem.hint);
     }
     if config.approval == Approval::Missing {
         let message = "was found here, and you have not approved it in its present form: this check read none of its \
@@ -120,6 +128,15 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     Ok(status)
 }
 
+/// The tools that a tenant is offered.
+fn offered(tenant: &str, tools: &[String]) -> String {
+    if tools.is_empty() {
+        format!("tenant {tenant}: no tools")
+    } else {
+        format!("tenant {tenant}: the tools {}", tools.join(", "))
+    }
+}
+
 /// Rules that allow nothing.
 fn idle(config: &Config, components: &[(&str, Component)]) -> Vec<Problem> {
     let rights = |tool: &Tool| tool.rights().cloned().unwrap_or_default();
@@ -131,16 +148,16 @@ fn idle(config: &Config, components: &[(&str, Component)]) -> Vec<Problem> {
     gaps::idle(config, &loaded.collect::<Vec<_>>())
 }
 
-/// The tools that may use a secret.
-fn users(config: &Config, secret: &str, components: &[(&str, Component)]) -> Vec<String> {
-    let may_use =
-        |tool: &&Tool| tool.rights().is_some_and(|rights| config.unset_of(rights).any(|(name, _)| name == secret));
-    let tools = components.iter().flat_map(|(_, component)| component.tools()).filter(may_use);
+/// The tools whose calls need a value that is not there.
+fn users(config: &Config, unset: Unset<'_>, components: &[(&str, Component)]) -> Vec<String> {
+    let may_need = |tool: &&Tool| tool.rights().is_some_and(|rights| config.may_need(unset, rights));
+    let tools = components.iter().flat_map(|(_, component)| component.tools()).filter(may_need);
     tools.map(|tool| tool.definition().name.clone()).collect()
 }
 
-fn unset_secret(config: &Config, secret: &str, components: &[(&str, Component)]) -> Value {
-    json!({ "name": secret, "problem": config.unset.get(secret), "tools": users(config, secret, components) })
+fn unset_secret(config: &Config, unset: Unset<'_>, components: &[(&str, Component)]) -> Value {
+    let Unset { name, tenant, problem } = unset;
+    json!({ "name": name, "tenant": tenant, "problem": problem, "tools": users(config, unset, components) })
 }
 
 /// What a tool declares and is not granted.
@@ -170,7 +187,10 @@ fn to_json(
         let tenants: serde_json::Map<_, _> = config
             .tenants
             .iter()
-            .map(|(name, tenant)| (name.clone(), json!(left(tool, tenant.overlay.as_ref()))))
+            .map(|(name, tenant)| {
+                let is_offered = config.offers(Some(name), &tool.definition().name);
+                (name.clone(), json!(is_offered.then(|| left(tool, tenant.overlay.as_ref()))))
+            })
             .collect();
         let definition = tool.definition();
         let limits = limits(&chosen.limits.tightened(&chosen.limits_of(&definition.name)));
@@ -246,7 +266,9 @@ fn to_text(
         }
         for (name, tenant) in &config.tenants {
             let theirs = left(tool, tenant.overlay.as_ref());
-            if theirs == own {
+            if !config.offers(Some(name), tool_name) {
+                text.push(format!("    for {name}: not offered"));
+            } else if theirs == own {
                 text.push(format!("    for {name}: the same grants"));
             } else {
                 text.push(format!("    for {name}:"));

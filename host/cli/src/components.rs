@@ -292,13 +292,14 @@ impl LeftOut {
     }
 }
 
-/// The tools of several components, to be used, as they were typed and then in each component's own order.
+/// The tools of several components, to be used in calls for this tenant, as they were typed and then in each component's own order.
 pub(crate) async fn tools(
     printer: &Printer,
     engines: &Engines<'_>,
     config: &Config,
     components: &[Chosen<'_>],
     left_out: LeftOut,
+    tenant: Option<&str>,
 ) -> Result<Vec<Tool>, Failure> {
     let lock = Lock::beside(config)?;
     let mut tools = Vec::<Tool>::new();
@@ -325,7 +326,7 @@ pub(crate) async fn tools(
         for tool in component.tools() {
             let name = &tool.definition().name;
             homes.add(name, &chosen.shown())?;
-            for (_, problem) in tool.rights().into_iter().flat_map(|rights| config.unset_of(rights)) {
+            for (_, problem) in tool.rights().into_iter().flat_map(|rights| config.unset_of(rights, tenant)) {
                 printer.note("warning", &unset::told(problem, &[name]));
                 printer.note("hint", &problem.hint);
             }

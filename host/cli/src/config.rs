@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use toolcell::{CallContext, DEFAULT_COMPILE_TIME, names};
+use toolcell::{CallContext, DEFAULT_COMPILE_TIME, Tool, names};
 use toolcell_config::ReadOptions;
 
 use crate::args::Global;
@@ -16,7 +16,7 @@ pub(crate) use toolcell_config::effective::{self, Effective};
 pub(crate) use toolcell_config::{
     Approval, ApprovalState as Standing, Approved, ComponentConfig as Configured, Configuration as Config, Development,
     Difference, Found, HintCommand as Again, Isolation, Keys, Lock, NAME, Page, Problem, ResolvedComponent as Chosen,
-    RuleOf, Section, Signer, Wanted, WrittenRule, quoted, schema, unusual,
+    RuleOf, Section, Signer, Unset, Wanted, WrittenRule, quoted, schema, unusual,
 };
 
 /// Finds and reads it.
@@ -130,6 +130,12 @@ pub(crate) fn on_behalf(
         return Err(unknown_tenant(file, config.tenants.keys(), tenant));
     }
     Ok(context)
+}
+
+/// Those of the tools that are offered to the tenant of a call. Without a tenant all are.
+pub(crate) fn offered(config: &Config, context: &CallContext, tools: impl IntoIterator<Item = Tool>) -> Vec<Tool> {
+    let is_offered = |tool: &Tool| config.offers(context.tenant.as_deref(), &tool.definition().name);
+    tools.into_iter().filter(is_offered).collect()
 }
 
 /// The error of a tenant that is none of the configuration's.

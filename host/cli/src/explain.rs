@@ -18,6 +18,7 @@ use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::grant_text;
 use crate::host::{self, Engines};
+use crate::offered::NotOffered;
 use crate::printer::Printer;
 use crate::remedy::{self, Asker};
 use crate::rule_lines::{Item, RuleLines};
@@ -50,6 +51,21 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
     let engines = host::engines(printer, global, 1, &config)?;
     let Found { chosen, component, tool } = find(printer, &engines, &config, &component, tool.as_deref()).await?;
     let name = tool.definition().name.as_str();
+    let called = if let Request::Invoke { tool, .. } = &request { Some(&**tool) } else { None };
+    let reached = std::iter::once(name).chain(called);
+    if let Some(unreached) = NotOffered::among(&config, context.tenant.as_deref(), reached) {
+        if args.json {
+            let (denial, decided_by) = unreached.to_json(&request);
+            printer.json(&json!({
+                "tool": name, "request": request.to_string(), "allowed": false,
+                "usable": can_make(component.examination(), &request), "denial": denial, "decided_by": decided_by,
+                "unset_secrets": [],
+            }))?;
+        } else {
+            unreached.decided(printer)?;
+        }
+        return Ok(ExitStatus::Refusal);
+    }
     // It is decided by what it declares and by the file, also of a component that could not be loaded with that.
     let rights = tool.rights().cloned().unwrap_or_default().with_granted(chosen.grants().into());
     let tenant = context.tenant.as_ref().and_then(|tenant| config.tenants.get(tenant));
@@ -65,7 +81,12 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
     let rule = deciding(&config, &chosen, (context.tenant.as_deref(), name), &request, &answer);
     let file = config.file.as_deref().unwrap_or_default();
     let is_allowed = matches!(answer, Answer::Allowed | Answer::Unresolved(_));
-    let unset = if is_allowed { unset_of(global, &rights)? } else { BTreeMap::new() };
+    let origin = if let (true, Request::Secret { name } | Request::Reveal { name }) = (is_allowed, &request) {
+        config.origin(context.tenant.as_deref(), name).map(|origin| (name, origin))
+    } else {
+        None
+    };
+    let unset = if is_allowed { unset_of(global, &rights, context.tenant.as_deref())? } else { BTreeMap::new() };
     // A request can be allowed in a component that cannot be called.
     let unusable = is_allowed.then(|| components::ungranted(&config, &chosen, &component)).flatten();
     let status = match &unusable {
@@ -80,6 +101,9 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
             "decided_by": rule.map(|rule| json!({ "file": file, "line": rule.line, "rule": rule.text })),
             "unset_secrets": unset.iter().map(|(name, problem)| json!({ "name": name, "problem": problem })).collect::<Vec<_>>(),
         });
+        if let Some((_, origin)) = &origin {
+            shown["from"] = json!(origin.to_string());
+        }
         if let Some(failure) = &unusable {
             shown["error"] = failure.to_json();
         }
@@ -121,6 +145,9 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
     } else if let Answer::Unresolved(problem) = &answer {
         printer.note("note", &format!("a call would fail now: {problem}"));
     }
+    if let Some((name, origin)) = &origin {
+        printer.note("note", &format!("the value of `{name}` comes from {origin}"));
+    }
     for problem in unset.values() {
         printer.note("warning", &unset::told(problem, &[name]));
         printer.note("hint", &problem.hint);
@@ -136,14 +163,14 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
 
 /// The secrets without a usable value that the tool may use: its calls are refused. Looked at after the component was asked
 /// for its tools, so that no guest code runs beside a value.
-fn unset_of(global: &Global, rights: &Rights) -> Result<BTreeMap<String, Problem>, Failure> {
+fn unset_of(global: &Global, rights: &Rights, tenant: Option<&str>) -> Result<BTreeMap<String, Problem>, Failure> {
     let granted = rights.granted();
     let names: Vec<_> = granted.secrets.keys().chain(&granted.reveal).cloned().collect();
     if names.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let config = config::read_with(global, Wanted::Only(names))?;
-    Ok(config.unset_of(rights).map(|(name, problem)| (name.clone(), problem.clone())).collect())
+    let config = config::read_with(global, Wanted::Only { names, tenant: tenant.map(str::to_owned) })?;
+    Ok(config.unset_of(rights, tenant).map(|(name, problem)| (name.clone(), problem.clone())).collect())
 }
 
 /// The forms of a request.

@@ -166,7 +166,7 @@ fn without_sections(rights: &Rights) -> Rights {
     rights.with_granted(granted.into())
 }
 
-/// The rules that allow no request of any tool. `components` are all of the configuration, or some; a tenant's rules are
+/// The rules that allow no request of any tool, and the names of tools that no component has. `components` are all of the configuration, or some; a tenant's rules are
 /// looked at only where all are there.
 pub(crate) fn idle(config: &Config, components: &[Loaded<'_>]) -> Vec<Problem> {
     let is_complete = components.len() == config.components.len();
@@ -182,6 +182,10 @@ pub(crate) fn idle(config: &Config, components: &[Loaded<'_>]) -> Vec<Problem> {
         RuleOf::Tenant(_) => is_complete && !components.iter().any(|component| allows(rule, component, None)),
     };
     let mut idle: Vec<_> = config.rules.iter().filter(is_idle).map(|rule| told(config, components, rule)).collect();
+    if is_complete {
+        let known = components.iter().flat_map(|component| &component.tools).map(|(tool, _)| tool.name.as_str());
+        idle.extend(config.offered.values().flat_map(|offered| offered.unknown(known.clone())));
+    }
     idle.sort_by_key(|problem| (problem.line, problem.column));
     idle
 }

@@ -25,6 +25,7 @@ use crate::exit::ExitStatus;
 use crate::explain::{self, Found};
 use crate::failure::Failure;
 use crate::grant_text::{self, Change};
+use crate::offered::NotOffered;
 use crate::printer::Printer;
 use crate::run::{live, misfit};
 use crate::stand_in::{StandIn, directory_of};
@@ -72,6 +73,9 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     let is_approved = components::is_approved(&config, &chosen, &component, signer.as_ref())?;
     let granted = chosen.grants();
     let context = config::on_behalf(&config, CallContext::default(), args.tenant.as_deref())?;
+    if let Some(unreached) = NotOffered::among(&config, context.tenant.as_deref(), [name.as_str()]) {
+        unreached.warn(printer);
+    }
     let overlay = context.tenant.as_ref().and_then(|tenant| config.tenants.get(tenant)?.overlay.clone());
     let rights = tool.rights().cloned().unwrap_or_default().with_granted(Arc::new(granted.clone()));
     let rights = rights.narrowed(overlay.clone(), None);

@@ -76,19 +76,20 @@ pub(crate) async fn run(
         Err(failure) if context.resume.is_some() => return Err(failure),
         Err(failure) => (None, Some(failure)),
     };
-    let (tool, rights) =
-        &tool(printer, global, (args, target.tool), &config, &chosen, context.tenant.as_deref()).await?;
+    let (tool, rights) = &tool(printer, global, (args, target.tool), &config, &chosen, &context).await?;
     let name = tool.definition().name.as_str();
     let arguments = arguments.of(tool.definition());
 
     let executor = config.executor().with_limits(limits);
     let executor = sealer.into_iter().fold(executor, Executor::with_sealer);
     let executor = if tool.rights().is_some_and(|rights| !rights.granted().invoke.is_empty()) {
-        let others = callable(printer, global, &config).await?;
+        let others = callable(printer, global, &config, &context).await?;
         executor.with_callable(move |name| others.get(name))
     } else {
         executor
     };
+    let unset = config.unset_for(context.tenant.as_deref());
+    let unset: BTreeMap<_, _> = unset.map(|(name, problem)| (name.clone(), problem.clone())).collect();
     let asking = Call { printer, interrupt, args, executor, tool, arguments: &arguments };
     let mut context = context;
     loop {
@@ -110,7 +111,7 @@ pub(crate) async fn run(
             arguments: &arguments.text,
             limits,
             section,
-            unset: &config.unset,
+            unset: &unset,
             again: &config.hint,
             config: &config,
             component: chosen.configured.map_or("", |(name, _)| name),
@@ -143,13 +144,21 @@ pub(crate) async fn run(
     }
 }
 
-/// The tools that a tool can call: those of every component of the configuration that can be used.
-async fn callable(printer: &Printer, global: &Global, config: &Config) -> Result<Registry, Failure> {
+/// The tools that a tool can call: those of every component of the configuration that can be used, as far as the tenant is
+/// offered them.
+async fn callable(
+    printer: &Printer,
+    global: &Global,
+    config: &Config,
+    context: &CallContext,
+) -> Result<Registry, Failure> {
     let words: Vec<_> = config.components.keys().map(PathBuf::from).collect();
     let components = components::chosen(config, &words)?;
     let engines = host::engines(printer, global, 1, config)?;
     let registry = Registry::new();
-    registry.register_all(components::tools(printer, &engines, config, &components, LeftOut::Unusable).await?)?;
+    let tenant = context.tenant.as_deref();
+    let tools = components::tools(printer, &engines, config, &components, LeftOut::Unusable, tenant).await?;
+    registry.register_all(config::offered(config, context, tools))?;
     Ok(registry)
 }
 
@@ -209,20 +218,22 @@ impl Call<'_> {
     }
 }
 
-/// The tool, here or in a worker process, and its rights.
+/// The tool, here or in a worker process, and its rights. For a tenant there are only the tools that it is offered.
 async fn tool(
     printer: &Printer,
     global: &Global,
     (args, name): (&RunArgs, Option<&str>),
     config: &Config,
     chosen: &Chosen<'_>,
-    tenant: Option<&str>,
+    context: &CallContext,
 ) -> Result<(Tool, Rights), Failure> {
     if chosen.isolation.has_process() {
         let components = std::slice::from_ref(&args.call.component);
+        let tenant = context.tenant.as_deref();
         let hosted = Hosted { components, tenant, calls: 1, together: Together::Alone };
         let worker = worker_process::start(global, config, &hosted).await?;
-        let tool = target::tool(worker.tools(), name, &chosen.shown())?.clone();
+        let offered = config::offered(config, context, worker.tools().iter().cloned());
+        let tool = target::tool(&offered, name, &chosen.shown())?.clone();
         // The process keeps the rights of its tools: they are made of the same grants here.
         let definitions: Vec<_> = worker.tools().iter().map(|tool| tool.definition().clone()).collect();
         let rights = Rights::in_component(chosen.grants().into(), tool.definition(), &definitions);
@@ -230,7 +241,8 @@ async fn tool(
     }
     let engines = host::engines(printer, global, 1, config)?;
     let component = components::alone(printer, &engines, config, chosen).await?;
-    let tool = target::tool(component.tools(), name, &chosen.shown())?.clone();
+    let offered = config::offered(config, context, component.tools().iter().cloned());
+    let tool = target::tool(&offered, name, &chosen.shown())?.clone();
     let limits = chosen.limits_of(&tool.definition().name);
     let rights = tool.rights().cloned().unwrap_or_default();
     Ok((config.stopped(tool.with_limits(limits)), rights))

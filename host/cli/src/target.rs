@@ -110,6 +110,9 @@ pub(crate) fn value(typed: &str, types: &[&str]) -> Value {
     }
 }
 
+/// What to do where there is no tool to name.
+const NO_TOOLS: &str = "`toolcell check` shows which tools each tenant is offered";
+
 /// The tool of a component that was asked for: its only one where no name was typed.
 ///
 /// # Errors
@@ -118,6 +121,7 @@ pub(crate) fn tool<'a>(tools: &'a [Tool], name: Option<&str>, component: &str) -
     let known = || tools.iter().map(|tool| tool.definition().name.as_str());
     match (name, tools) {
         (None, [only]) => Ok(only),
+        (None, []) => Err(Failure::usage(format!("`{component}` offers no tool"), NO_TOOLS)),
         (None, _) => {
             let known = known().collect::<Vec<_>>().join(", ");
             Err(Failure::usage(format!("`{component}` offers several tools: say which"), format!("there are: {known}")))
@@ -132,7 +136,7 @@ pub(crate) fn tool<'a>(tools: &'a [Tool], name: Option<&str>, component: &str) -
 pub(crate) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
     let known: Vec<_> = known.collect();
     let near = names::nearest(name, known.iter().copied());
-    let listed = || format!("there are: {}", known.join(", "));
+    let listed = || if known.is_empty() { NO_TOOLS.to_owned() } else { format!("there are: {}", known.join(", ")) };
     Failure::unknown_tool(name, near.map_or_else(listed, |near| format!("did you mean `{near}`?")))
 }
 

@@ -17,7 +17,7 @@ pub(crate) async fn tools(printer: &Printer, global: &Global, args: &ToolsArgs) 
     let components = components::chosen(&config, &components::typed(&config, &args.components)?)?;
     let engines = host::engines(printer, global, 1, &config)?;
     let left_out = LeftOut::unless(!args.components.is_empty());
-    let tools = components::tools(printer, &engines, &config, &components, left_out).await?;
+    let tools = components::tools(printer, &engines, &config, &components, left_out, None).await?;
     let definitions = tools.iter().map(Tool::definition);
     match args.format {
         Format::Own => printer.json(&definitions.collect::<Vec<_>>())?,

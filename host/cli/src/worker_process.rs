@@ -55,7 +55,7 @@ pub(crate) async fn start(global: &Global, config: &Config, hosted: &Hosted<'_>)
     // Temporary files go where this process has its own, and with them: a child that is killed does not tidy up.
     let mut worker_process =
         WorkerProcess::builder(program).arguments(words).variable("TMPDIR", tempfile::env::temp_dir());
-    for (name, value) in env::own().chain(config.variables_of(&secrets)) {
+    for (name, value) in env::own().chain(config.variables_of(hosted.tenant, &secrets)) {
         worker_process = worker_process.variable(name, value);
     }
     let started = worker_process.start().await;
@@ -67,8 +67,9 @@ pub(crate) async fn start(global: &Global, config: &Config, hosted: &Hosted<'_>)
 
 impl Hosted<'_> {
     fn words(&self, secrets: &BTreeSet<&str>) -> Vec<OsString> {
-        let Self { components, tenant: _, calls, together } = self;
+        let Self { components, tenant, calls, together } = self;
         let mut words = vec![format!("--calls={calls}").into()];
+        words.extend(tenant.map(|name| format!("--tenant={name}").into()));
         words.extend(secrets.iter().map(|name| format!("--secret={name}").into()));
         words.extend((*together != Together::Alone).then(|| "--beside".into()));
         words.extend((*together == Together::All).then(|| "--all".into()));
@@ -94,7 +95,8 @@ pub(crate) fn work(
 }
 
 async fn tools(printer: &Printer, global: &Global, args: &WorkerArgs) -> Result<Vec<Tool>, Failure> {
-    let mut config = config::read_with(global, Wanted::Only(args.secrets.clone()))?;
+    let wanted = Wanted::Only { names: args.secrets.clone(), tenant: args.tenant.clone() };
+    let mut config = config::read_with(global, wanted)?;
     config.hint = config.hint.with_call(args.call.iter().cloned());
     let config = config::with_typed(config, &args.components, &args.grants)?;
     let engines = host::engines(printer, global, args.calls, &config)?;
@@ -107,6 +109,9 @@ async fn tools(printer: &Printer, global: &Global, args: &WorkerArgs) -> Result<
                 |tool: &Tool| config.stopped(tool.clone().with_limits(only.limits_of(&tool.definition().name)));
             Ok(component.tools().iter().map(limited).collect())
         }
-        several => components::tools(printer, &engines, &config, several, LeftOut::unless(!args.all)).await,
+        several => {
+            let (left_out, tenant) = (LeftOut::unless(!args.all), args.tenant.as_deref());
+            components::tools(printer, &engines, &config, several, left_out, tenant).await
+        }
     }
 }

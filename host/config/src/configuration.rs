@@ -31,8 +31,8 @@ use crate::secrets::{self, Origin};
 use crate::shape;
 use crate::signed::{self, Demand};
 use crate::{
-    Approval, ComponentConfig, Found, HintCommand, Isolation, Issuer, ReadOptions, Section, TenantQuota, ToolConfig,
-    files,
+    Approval, ComponentConfig, Found, HintCommand, Isolation, Issuer, OfferedTools, OwnSecrets, ReadOptions, Section,
+    TenantQuota, ToolConfig, files,
 };
 
 /// The name of the file that is searched for.
@@ -67,6 +67,8 @@ pub struct Configuration {
     pub tenants: BTreeMap<String, Tenant>,
     /// Of their calls, whichever component they are of.
     pub(crate) tenants_isolation: BTreeMap<String, Isolation>,
+    /// The tools that each tenant is offered, by name.
+    pub offered: BTreeMap<String, OfferedTools>,
     /// How much each tenant of a server may use, by name.
     pub quotas: BTreeMap<String, TenantQuota>,
     /// The same for callers without a tenant: the default.
@@ -79,6 +81,8 @@ pub struct Configuration {
     pub origins: BTreeMap<String, Origin>,
     /// Secrets whose value cannot be read, and why.
     pub unset: BTreeMap<String, Problem>,
+    /// The secrets of which tenants have values of their own, by tenant.
+    pub own_secrets: BTreeMap<String, OwnSecrets>,
     /// Grants that were typed: `--grant`.
     pub typed: Vec<String>,
     /// Its rules, each with its place.
@@ -161,7 +165,11 @@ impl Configuration {
                 Ok(Self { path, file, source, lock: place, warnings: in_order(warnings), hint, options, ..config })
             }
             config => {
-                errors.extend(config.into_iter().flat_map(|config| config.unset.into_values()));
+                let unset = |config: Self| {
+                    let own = config.own_secrets.into_values().flat_map(|own| own.unset.into_values());
+                    config.unset.into_values().chain(own)
+                };
+                errors.extend(config.into_iter().flat_map(unset));
                 Err(Error::invalid(&shown, in_order(errors)))
             }
         }
@@ -211,13 +219,7 @@ impl Configuration {
     ) -> Self {
         let approval = found.as_ref().map_or(Approval::Given, Found::approval);
         let base = base.as_path();
-        for component in file.components.values() {
-            for (name, said) in component.value.grants.iter().flat_map(|grants| &grants.value.secrets) {
-                // What a tenant's process is not to know is not looked at there, as if it were not approved.
-                let look = if options.wanted.has(name) { approval } else { Approval::Missing };
-                secrets.fetch(problems, (base, options), name, &said.span, said.value.from.as_ref(), look);
-            }
-        }
+        secrets.fetch_all(problems, (base, options), file, approval);
         unwritten.extend(file.components.values().map(|component| base.join(&component.value.path.value)));
         let guarded = Guarded {
             home: options.home.clone(),
@@ -227,7 +229,7 @@ impl Configuration {
         };
         let guarded = guarded.resolved();
         let defaults = limits::over(problems, &file.defaults.limits, Limits::default());
-        let secrets::Secrets { origins, stored, unset } = secrets;
+        let secrets::Secrets { origins, stored, unset, own: own_secrets } = secrets;
         let dev = dev::Folders::of(problems, &file.dev, base, &guarded, found.as_ref());
         let signatures = signed::Signatures::of(problems, file);
         let mut config = Self {
@@ -243,6 +245,7 @@ impl Configuration {
             secrets: stored,
             origins,
             unset,
+            own_secrets,
             rules: rules::written(problems, file),
             ..Self::default()
         };
@@ -285,6 +288,14 @@ impl Configuration {
                     let hint = "write it in [tenants.NAME.quota], or in [defaults.quota] for all tenants";
                     problems.error(&quota.span, "a single tool cannot have a quota", hint);
                 }
+                if let Some(value) = said.value.secret_values.values().next() {
+                    let hint = "write it in [tenants.NAME.secret_values]: all tools share the values of secrets";
+                    problems.error(&value.span, "a single tool cannot have values of secrets", hint);
+                }
+                if let Some(tools) = &said.value.tools {
+                    let hint = "write it in [tenants.NAME]; the tools that a tool may call are in its `invoke`";
+                    problems.error(&tools.span, "a single tool cannot have a list of tools", hint);
+                }
                 let limits = limits::over(problems, &said.value.limits, Limits::unlimited());
                 configured.grants.tools.insert(tool.clone(), grants::overlay(problems, &said.value));
                 let unknown = problems.at(&said.span, format!("`{name}` has no tool `{}`", tool.escape_debug()), "");
@@ -308,6 +319,7 @@ impl Configuration {
             let limits = limits::over(problems, &said.value.limits, Limits::unlimited());
             let overlay = grants::overlay(problems, &said.value);
             let quota = said.value.quota.as_ref().map(|said| quota::over(problems, &said.value, config.quota));
+            config.offered.insert(name.clone(), OfferedTools::of(problems, said.value.tools.as_ref()));
             config.quotas.insert(name.clone(), quota.unwrap_or(config.quota));
             config.tenants.insert(name.clone(), Tenant::default().with_limits(limits).with_overlay(overlay));
             config.tenants_isolation.insert(name.clone(), isolation.max(isolation::said(&said.value.isolation)));

@@ -289,6 +289,8 @@ pub(crate) struct Narrowing {
     pub(crate) limits: Limits,
     /// How much a tenant of a server may use. Not for tools.
     pub(crate) quota: Option<At<Quota>>,
+    /// Tools that the tenant sees and may call: `greet`, `notes_*`. Default: every tool. Not for tools.
+    pub(crate) tools: Option<At<Vec<At<String>>>>,
     /// Requests that are left.
     pub(crate) http: Option<Vec<At<String>>>,
     /// Paths that are left, as the tool sees them: `read /data/acme`.
@@ -297,6 +299,9 @@ pub(crate) struct Narrowing {
     pub(crate) environment: Option<Vec<At<String>>>,
     /// Names of secrets that may still be used.
     pub(crate) secrets: Option<Vec<At<String>>>,
+    /// Where a tenant's own values of secrets are, by the secrets' names: `{ env = "ACME_TOKEN" }`. Default: the value that all
+    /// share. Not for tools.
+    pub(crate) secret_values: BTreeMap<String, At<From>>,
     /// Names of secrets that may still be read.
     pub(crate) reveal: Option<Vec<At<String>>>,
     /// Keys that are left.

@@ -17,7 +17,10 @@ use toolcell::{Component, ComponentBytes, ComponentKind, Executor, Grants, Limit
 use crate::dev::Development;
 use crate::report::{ComponentProblem, Reason, Serving};
 use crate::versions::digest;
-use crate::{Configuration, Engines, Error, Isolation, Issuer, Lock, ResolvedComponent, Signer, TenantQuota, files};
+use crate::{
+    Configuration, Engines, Error, Isolation, Issuer, Lock, OfferedTools, ResolvedComponent, Signer, TenantQuota,
+    Unset, files, offered,
+};
 
 /// Components that are loaded at once.
 const AT_ONCE: usize = 8;
@@ -46,6 +49,9 @@ pub struct TenantSettings {
     /// How far the tenant's calls are to be isolated. Tools are not offered to a tenant with [`Isolation::Process`]: see
     /// [`Reason::NeedsProcess`].
     pub isolation: Isolation,
+    /// The tools that the tenant sees and may call. The tools of [`Loaded::registry`] are not visible in its calls unless they
+    /// are among these.
+    pub tools: OfferedTools,
     /// How much the tenant may use.
     pub quota: TenantQuota,
 }
@@ -97,11 +103,18 @@ impl Configuration {
         let settings = |(name, tenant): (&String, &Tenant)| {
             let quota = self.quotas.get(name).copied().unwrap_or(self.quota);
             let isolation = self.isolation_of(Some(name));
-            (name.clone(), TenantSettings { tenant: tenant.clone(), isolation, quota })
+            let tools = self.offered.get(name).cloned().unwrap_or_default();
+            (name.clone(), TenantSettings { tenant: tenant.clone(), isolation, tools, quota })
         };
         let tenants: BTreeMap<_, _> = self.tenants.iter().map(settings).collect();
-        let apart: Arc<Vec<_>> = Arc::new(self.tenants.keys().filter(|name| self.is_apart(name)).cloned().collect());
-        problems.extend(apart.iter().map(|tenant| ComponentProblem::of_tenant(tenant)));
+        let apart = self.tenants.keys().filter(|name| self.is_apart(name));
+        problems.extend(apart.map(|tenant| ComponentProblem::of_tenant(tenant)));
+        // A tenant that is to have a process of its own is offered nothing here.
+        let offered = |(name, settings): (&String, &TenantSettings)| {
+            let tools = if self.is_apart(name) { OfferedTools::none() } else { settings.tools.clone() };
+            (name.clone(), tools)
+        };
+        let offered: Arc<BTreeMap<_, _>> = Arc::new(tenants.iter().map(offered).collect());
         let mut limits = self.bounded(self.defaults);
         let (mut tools, mut in_development) = (Vec::new(), BTreeMap::new());
         for chosen in self.all() {
@@ -111,14 +124,18 @@ impl Configuration {
             limits = loosest(&limits, &chosen.limits);
             for tool in served.component.tools() {
                 let of_tool = chosen.limits.tightened(&chosen.limits_of(&tool.definition().name));
-                problems.extend(self.unset_for(name, tool));
-                tools.push(not_for(&apart, self.stopped(tool.clone().with_limits(of_tool))));
+                problems.extend(self.problems_of_secrets(name, tool));
+                tools.push(offered::hidden(&offered, self.stopped(tool.clone().with_limits(of_tool))));
             }
         }
         let registry = Registry::new();
         // No name is there twice by now.
         if let Err(error) = registry.register_all(tools) {
             tracing::error!(%error, "the tools of a configuration are not registered");
+        }
+        // A tool of a component that is not served may have the name.
+        if served.len() == self.components.len() {
+            problems.extend(self.unknown_tools(&registry));
         }
         let executor = Executor::new().with_limits(limits);
         let executor = tenants
@@ -134,13 +151,29 @@ impl Configuration {
         self.isolation_of(Some(tenant)).has_process()
     }
 
+    /// The names that tenants are offered, and that no tool has.
+    fn unknown_tools(&self, registry: &Registry) -> Vec<ComponentProblem> {
+        let tools = registry.list();
+        let known = tools.iter().map(|tool| tool.name.as_str());
+        let of_tenant = |(tenant, offered): (&String, &OfferedTools)| {
+            let unknown = offered.unknown(known.clone()).into_iter();
+            unknown.map(|problem| ComponentProblem::no_such_tool(tenant, problem)).collect::<Vec<_>>()
+        };
+        self.offered.iter().flat_map(of_tenant).collect()
+    }
+
     /// The secrets without a value that a tool may use.
-    fn unset_for<'a>(&'a self, component: &'a str, tool: &'a Tool) -> impl Iterator<Item = ComponentProblem> + 'a {
-        let unset = tool.rights().into_iter().flat_map(|rights| self.unset_of(rights));
-        unset.map(move |(_, problem)| {
+    fn problems_of_secrets<'a>(
+        &'a self,
+        component: &'a str,
+        tool: &'a Tool,
+    ) -> impl Iterator<Item = ComponentProblem> + 'a {
+        let may_need = move |unset: &Unset<'_>| tool.rights().is_some_and(|rights| self.may_need(*unset, rights));
+        self.unset_values().into_iter().filter(may_need).map(move |Unset { tenant, problem, .. }| {
             let error = Error::invalid(&problem.file, vec![problem.clone()]);
-            let tool = Some(tool.definition().name.clone());
-            ComponentProblem { tool, ..ComponentProblem::new(component, Reason::UnsetSecret, Serving::Current, error) }
+            let (tool, tenant) = (Some(tool.definition().name.clone()), tenant.map(str::to_owned));
+            let problem = ComponentProblem::new(component, Reason::UnsetSecret, Serving::Current, error);
+            ComponentProblem { tool, tenant, ..problem }
         })
     }
 }
@@ -355,15 +388,6 @@ fn without_same_names(served: &mut BTreeMap<String, Served>) -> Vec<ComponentPro
         homes.dedup();
         problems.extend(homes.into_iter().map(|name| ComponentProblem::same_name(name, (&tool, &one), (&other, &two))));
     }
-}
-
-/// The tool, not offered to tenants that are to have a process of their own.
-fn not_for(apart: &Arc<Vec<String>>, tool: Tool) -> Tool {
-    if apart.is_empty() {
-        return tool;
-    }
-    let apart = Arc::clone(apart);
-    tool.with_visibility(move |_, context| context.tenant.as_ref().is_none_or(|tenant| !apart.contains(tenant)))
 }
 
 /// Of each limit the looser one.

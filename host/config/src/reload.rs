@@ -198,10 +198,8 @@ impl Configuration {
             let signature = chosen.demand.map(|demand| demand.signature(&chosen.path));
             [Some(chosen.path), signature].into_iter().flatten()
         });
-        let secrets = self.origins.values().filter_map(|origin| match origin {
-            crate::Origin::File(path) => Some(path.clone()),
-            crate::Origin::Variable(_) => None,
-        });
+        let of_tenants = self.own_secrets.values().flat_map(|own| own.origins.values());
+        let secrets = self.origins.values().chain(of_tenants).filter_map(|origin| origin.file().map(Path::to_owned));
         let approvals = self.found.iter().filter_map(Found::records);
         let keys = self.issuer.iter().filter_map(|issuer| issuer.keys.path().map(Path::to_owned));
         own.chain(approvals).chain(keys).chain(components).chain(secrets).collect()

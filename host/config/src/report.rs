@@ -55,7 +55,8 @@ pub enum Reason {
     SameName,
     /// The configuration demands a process of its own for its calls, or for a tenant's, which this crate does not start.
     NeedsProcess,
-    /// The configuration has a section for a tool that the component does not have.
+    /// The configuration has a section for a tool that the component does not have, or offers a tenant a tool that no component
+    /// has.
     UnknownTool,
     /// The bytes are no component that can be loaded.
     NotLoadable,
@@ -122,6 +123,9 @@ impl fmt::Display for ComponentProblem {
             (None, Some(tool)) if self.reason == Reason::UnsetSecret => {
                 write!(f, "{}; calls of the tool `{tool}` are refused", self.error)
             }
+            (Some(tenant), Some(tool)) if self.reason == Reason::UnsetSecret => {
+                write!(f, "{}; calls of the tool `{tool}` for the tenant `{tenant}` are refused", self.error)
+            }
             (Some(tenant), _) => write!(f, "[tenants.{tenant}]: {}", self.error),
             (None, Some(tool)) => write!(f, "[components.{}], tool `{tool}`: {}", self.component, self.error),
             (None, None) if self.component.is_empty() => write!(f, "{}", self.error),
@@ -179,6 +183,13 @@ impl ComponentProblem {
         let hint = "write `isolation = \"strict\"` in [host], which needs no process, or use `toolcell run`";
         let error = Error::usage(message, hint);
         Self::new(component, Reason::NeedsProcess, Serving::Nothing, error)
+    }
+
+    /// A name that a tenant is offered, and that no tool has.
+    pub(crate) fn no_such_tool(tenant: &str, problem: Problem) -> Self {
+        let error = Error::invalid(&problem.file.clone(), vec![problem]);
+        let tenant = Some(tenant.to_owned());
+        Self { tenant, ..Self::new("", Reason::UnknownTool, Serving::Current, error) }
     }
 
     pub(crate) fn of_tenant(tenant: &str) -> Self {

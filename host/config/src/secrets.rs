@@ -1,16 +1,16 @@
 //! The values of secrets, from where the file says that they are.
 //!
-//! Invariants: a value is in no message; a name means one value in the whole file; a value that cannot be read stops the tools
-//! that may use it (`unset`), not the configuration.
+//! Invariants: a value is in no message; a name means one value in the whole file, and for a tenant with a value of its own that
+//! one, also if it cannot be read; a value that cannot be read stops the tools that may use it (`unset`), not the configuration.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use toolcell::{Secret, StoredSecrets};
+use toolcell::{Secret, StoredSecrets, names};
 
-use crate::file;
+use crate::file::{At, File, From};
 use crate::problem::{Problem, Problems};
 use crate::trust::Approval;
 use crate::{ReadOptions, files};
@@ -33,6 +33,40 @@ impl fmt::Display for Origin {
     }
 }
 
+impl Origin {
+    /// The file that the value is in.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Variable(_) => None,
+            Self::File(path) => Some(path),
+        }
+    }
+
+    /// The value. `secret` names it in the error, `file` shows how it is read from a file.
+    fn value(&self, options: &ReadOptions, secret: &str, file: &str) -> Result<Secret, (String, String)> {
+        let unusable = |problem: String| format!("{secret} has no usable value: {problem}");
+        let value = match self {
+            Self::Variable(variable) => options.variable(variable).ok_or_else(|| {
+                let hint = format!("set the variable, or read the value from a file: {file}");
+                (unusable(format!("the environment variable `{variable}` is not set")), hint)
+            }),
+            Self::File(path) => files::secret(path).map_err(|(problem, hint)| (unusable(problem), hint)),
+        };
+        let secret =
+            |value| Secret::new(value).map_err(|error| (unusable(error.to_string()), "correct its value".into()));
+        value.and_then(secret)
+    }
+}
+
+/// The secrets of which a tenant has a value of its own.
+#[derive(Debug, Clone, Default)]
+pub struct OwnSecrets {
+    /// Where the values are stored, by name.
+    pub origins: BTreeMap<String, Origin>,
+    /// Those whose value cannot be read, and why.
+    pub unset: BTreeMap<String, Problem>,
+}
+
 /// All secrets of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Secrets {
@@ -40,20 +74,54 @@ pub(crate) struct Secrets {
     pub(crate) stored: StoredSecrets,
     /// What is wrong with a value, by name: tools that may use such a secret do not run, all others do.
     pub(crate) unset: BTreeMap<String, Problem>,
+    /// Of the tenants that have values of their own.
+    pub(crate) own: BTreeMap<String, OwnSecrets>,
 }
 
 impl Secrets {
+    /// Reads the values of a file's secrets that may be read and are wanted.
+    pub(crate) fn fetch_all(
+        &mut self,
+        problems: &mut Problems<'_>,
+        (base, options): (&Path, &ReadOptions),
+        file: &File,
+        approval: Approval,
+    ) {
+        // What a tenant's process is not to know is not looked at there, as if it were not approved.
+        let look = |is_wanted: bool| if is_wanted { approval } else { Approval::Missing };
+        let own = |tenant: &str, name: &str| {
+            file.tenants.get(tenant).is_some_and(|said| said.value.secret_values.contains_key(name))
+        };
+        let granted = file.components.values().filter_map(|component| component.value.grants.as_ref());
+        for (name, said) in granted.flat_map(|grants| &grants.value.secrets) {
+            let look = look(options.wanted.has_shared(name, |tenant| own(tenant, name)));
+            self.fetch(problems, (base, options), name, &said.span, said.value.from.as_ref(), look);
+        }
+        for (tenant, said) in &file.tenants {
+            for (name, from) in &said.value.secret_values {
+                let look = look(options.wanted.has_own(tenant, name));
+                self.fetch_own(problems, (base, options), (tenant, name), from, look);
+            }
+        }
+    }
+
     /// Reads the value of a secret, if it may be read.
-    pub(crate) fn fetch(
+    fn fetch(
         &mut self,
         problems: &mut Problems<'_>,
         (base, options): (&Path, &ReadOptions),
         name: &str,
         place: &Range<usize>,
-        from: Option<&file::At<file::From>>,
+        from: Option<&At<From>>,
         approval: Approval,
     ) {
-        let Some((origin, span)) = origin(problems, base, name, place, from) else { return };
+        let (origin, span) = match from {
+            None => (Origin::Variable(name.to_owned()), place),
+            Some(from) => match origin(problems, base, name, from) {
+                Some(found) => found,
+                None => return,
+            },
+        };
         if let Some(first) = self.origins.insert(name.to_owned(), origin.clone()) {
             if first != origin {
                 let message = format!("the secret `{name}` is defined twice, with different values of `from`");
@@ -68,24 +136,7 @@ impl Secrets {
         if approval == Approval::Missing {
             return;
         }
-        let value = match &origin {
-            Origin::Variable(variable) => options.variable(variable).ok_or_else(|| {
-                let message = format!(
-                    "the secret `{name}` has no usable value: the environment variable `{variable}` is not set"
-                );
-                let hint =
-                    "set the variable, or read the value from a file: give the secret `from = { file = \"FILE\" }`";
-                (message, hint.to_owned())
-            }),
-            Origin::File(path) => files::secret(path)
-                .map_err(|(problem, hint)| (format!("the secret `{name}` has no usable value: {problem}"), hint)),
-        };
-        let secret = value.and_then(|value| {
-            Secret::new(value).map_err(|error| {
-                (format!("the secret `{name}` has no usable value: {error}"), "correct its value".to_owned())
-            })
-        });
-        match secret {
+        match origin.value(options, &format!("the secret `{name}`"), "give the secret `from = { file = \"FILE\" }`") {
             Ok(secret) => self.stored = std::mem::take(&mut self.stored).with(name, secret),
             Err((message, hint)) => {
                 self.unset.insert(name.to_owned(), problems.at(span, message, hint));
@@ -93,12 +144,46 @@ impl Secrets {
         }
     }
 
+    /// Reads the value that a tenant has of its own, if it may be read. It changes the value alone: into which requests it is put is
+    /// what the grants of the secret say.
+    fn fetch_own(
+        &mut self,
+        problems: &mut Problems<'_>,
+        (base, options): (&Path, &ReadOptions),
+        (tenant, name): (&str, &str),
+        from: &At<From>,
+        approval: Approval,
+    ) {
+        // With a misspelt name the tenant's calls would use the value that all share.
+        if !self.origins.contains_key(name) {
+            let known: Vec<_> = self.origins.keys().map(String::as_str).collect();
+            let hint = match names::nearest(name, known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if known.is_empty() => "grant a component the secret first".to_owned(),
+                None => format!("the secrets that components are granted are: {}", known.join(", ")),
+            };
+            problems.error(&from.span, format!("no component is granted the secret `{}`", name.escape_debug()), hint);
+            return;
+        }
+        let Some((origin, span)) = origin(problems, base, name, from) else { return };
+        let own = self.own.entry(tenant.to_owned()).or_default();
+        own.origins.insert(name.to_owned(), origin.clone());
+        if approval == Approval::Missing {
+            return;
+        }
+        let secret = format!("the secret `{name}` of the tenant `{tenant}`");
+        match origin.value(options, &secret, "write `{ file = \"FILE\" }`") {
+            Ok(secret) => self.stored = std::mem::take(&mut self.stored).with_tenant(tenant, name, secret),
+            Err((message, hint)) => {
+                own.unset.insert(name.to_owned(), problems.at(span, message, hint));
+            }
+        }
+    }
+
     /// The files that values are in.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
-        self.origins.values().filter_map(|origin| match origin {
-            Origin::Variable(_) => None,
-            Origin::File(path) => Some(path.as_path()),
-        })
+        let own = self.own.values().flat_map(|own| own.origins.values());
+        self.origins.values().chain(own).filter_map(Origin::file)
     }
 }
 
@@ -106,10 +191,8 @@ fn origin<'a>(
     problems: &mut Problems<'_>,
     base: &Path,
     name: &str,
-    place: &'a Range<usize>,
-    from: Option<&'a file::At<file::From>>,
+    from: &'a At<From>,
 ) -> Option<(Origin, &'a Range<usize>)> {
-    let Some(from) = from else { return Some((Origin::Variable(name.to_owned()), place)) };
     match (&from.value.env, &from.value.file) {
         (Some(variable), None) => Some((Origin::Variable(variable.value.clone()), &variable.span)),
         (None, Some(path)) => Some((Origin::File(base.join(&path.value)), &path.span)),

@@ -62,7 +62,7 @@ impl Configuration {
         let secrets = match self.approval {
             Approval::Given => {
                 let (origins, stored) = (self.origins.clone(), self.secrets.clone());
-                Secrets { origins, stored, unset: self.unset.clone() }
+                Secrets { origins, stored, unset: self.unset.clone(), own: self.own_secrets.clone() }
             }
             Approval::Missing => Secrets::default(),
         };
@@ -101,6 +101,7 @@ impl Configuration {
                 (unset.file, unset.line, unset.column) = (format!("`{FILE} {}`", about(unset.line)), 0, 0);
             }
             (self.origins, self.secrets, self.unset) = (parsed.origins, parsed.secrets, parsed.unset);
+            self.own_secrets = parsed.own_secrets;
             self.typed = typed.to_vec();
         }
         Ok(self)

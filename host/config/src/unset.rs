@@ -2,7 +2,7 @@
 //!
 //! In: the problems of reading values, a tool's rights. Out: the problems that concern a tool, or a tool whose calls are refused.
 //! Invariants: whether a tool may use a secret is decided by its rights, as at the use itself; a model is told the secret's
-//! name, never where its value is stored.
+//! name, never where its value is stored; a tenant whose own value cannot be read does not get the value that all share.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,13 +11,31 @@ use toolcell::{
     CallResult, Decision, Handler, HandlerFuture, Invocation, Middleware, Overlay, Refusal, Request, Rights, Tool,
 };
 
-use crate::{Configuration, Problem};
+use crate::{Configuration, Origin, Problem};
+
+/// A secret without a value that calls may need.
+#[derive(Debug, Clone, Copy)]
+pub struct Unset<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The tenant whose own value it is. `None`: the value that all share.
+    pub tenant: Option<&'a str>,
+    /// Why it has no value.
+    pub problem: &'a Problem,
+}
 
 /// Refuses the calls of a tool that may use a secret without a value.
 struct Stopped {
     rights: Rights,
+    /// In calls without a tenant.
     unset: Vec<String>,
-    tenants: BTreeMap<String, Option<Arc<Overlay>>>,
+    tenants: BTreeMap<String, OfTenant>,
+}
+
+/// What counts in a tenant's calls.
+struct OfTenant {
+    overlay: Option<Arc<Overlay>>,
+    unset: Vec<String>,
 }
 
 fn may_use(rights: &Rights, name: &str) -> bool {
@@ -26,28 +44,77 @@ fn may_use(rights: &Rights, name: &str) -> bool {
 }
 
 impl Configuration {
-    /// The secrets without a value that a tool with these rights may use.
-    pub fn unset_of(&self, rights: &Rights) -> impl Iterator<Item = (&String, &Problem)> {
-        self.unset.iter().filter(|(name, _)| may_use(rights, name))
+    /// Where the value of a secret is stored that a call for this tenant uses.
+    pub fn origin(&self, tenant: Option<&str>, name: &str) -> Option<&Origin> {
+        let own = tenant.and_then(|tenant| self.own_secrets.get(tenant)?.origins.get(name));
+        own.or_else(|| self.origins.get(name))
+    }
+
+    /// The secrets without a value in calls for this tenant.
+    pub fn unset_for<'a>(&'a self, tenant: Option<&str>) -> impl Iterator<Item = (&'a String, &'a Problem)> {
+        let own = tenant.and_then(|tenant| self.own_secrets.get(tenant));
+        let shared = self.unset.iter().filter(move |(name, _)| own.is_none_or(|own| !own.origins.contains_key(*name)));
+        shared.chain(own.into_iter().flat_map(|own| &own.unset))
+    }
+
+    /// Those of them that a tool with these rights may use.
+    pub fn unset_of<'a>(
+        &'a self,
+        rights: &'a Rights,
+        tenant: Option<&str>,
+    ) -> impl Iterator<Item = (&'a String, &'a Problem)> {
+        self.unset_for(tenant).filter(|(name, _)| may_use(rights, name))
+    }
+
+    /// The secrets without a value that calls may need: values of tenants, and those that all share. If tenants have values of their
+    /// own, that is unless every other tenant is left neither the use nor the value of the secret.
+    pub fn unset_values(&self) -> Vec<Unset<'_>> {
+        let shared = self.unset.iter().filter(|(name, _)| {
+            let (with, without): (Vec<_>, Vec<_>) =
+                self.tenants.keys().partition(|tenant| self.own_origin(tenant, name).is_some());
+            with.is_empty() || without.into_iter().any(|tenant| self.is_left(tenant, name))
+        });
+        let shared = shared.map(|(name, problem)| Unset { name, tenant: None, problem });
+        let own = self.own_secrets.iter().flat_map(|(tenant, own)| {
+            own.unset.iter().map(move |(name, problem)| Unset { name, tenant: Some(tenant), problem })
+        });
+        shared.chain(own).collect()
+    }
+
+    /// Whether a tool with these rights may use the secret, for the tenant whose value it is.
+    pub fn may_need(&self, unset: Unset<'_>, rights: &Rights) -> bool {
+        let Unset { name, tenant, .. } = unset;
+        let overlay = tenant.and_then(|tenant| self.tenants.get(tenant)?.overlay.clone());
+        may_use(&rights.narrowed(overlay, None), name)
+    }
+
+    fn own_origin(&self, tenant: &str, name: &str) -> Option<&Origin> {
+        self.own_secrets.get(tenant)?.origins.get(name)
     }
 
     /// The tool, whose calls are refused if they may use a secret without a value.
     pub fn stopped(&self, tool: Tool) -> Tool {
         let Some(rights) = tool.rights().cloned() else { return tool };
-        let unset: Vec<_> = self.unset_of(&rights).map(|(name, _)| name.clone()).collect();
-        if unset.is_empty() {
+        let names =
+            |tenant: Option<&str>| self.unset_of(&rights, tenant).map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        let unset = names(None);
+        let of_tenant = |(name, tenant): (&String, &toolcell::Tenant)| {
+            (name.clone(), OfTenant { overlay: tenant.overlay.clone(), unset: names(Some(name)) })
+        };
+        let tenants: BTreeMap<_, _> = self.tenants.iter().map(of_tenant).collect();
+        if unset.is_empty() && tenants.values().all(|tenant| tenant.unset.is_empty()) {
             return tool;
         }
-        let tenants = self.tenants.iter().map(|(name, tenant)| (name.clone(), tenant.overlay.clone())).collect();
         tool.with_middleware(Stopped { rights, unset, tenants })
     }
 }
 
 impl Middleware for Stopped {
     fn call<'a>(&'a self, next: &'a dyn Handler, invocation: Arc<Invocation>) -> HandlerFuture<'a> {
-        let overlay = invocation.context.tenant.as_ref().and_then(|tenant| self.tenants.get(tenant)).cloned();
-        let rights = self.rights.narrowed(overlay.flatten(), None);
-        let names: Vec<_> = self.unset.iter().filter(|name| may_use(&rights, name)).cloned().collect();
+        let tenant = invocation.context.tenant.as_ref().and_then(|tenant| self.tenants.get(tenant));
+        let (overlay, unset) = tenant.map_or((None, &self.unset), |tenant| (tenant.overlay.clone(), &tenant.unset));
+        let rights = self.rights.narrowed(overlay, None);
+        let names: Vec<_> = unset.iter().filter(|name| may_use(&rights, name)).cloned().collect();
         if names.is_empty() {
             return next.call(invocation);
         }

@@ -215,7 +215,12 @@ impl Configured {
         };
         loaded.tenants().iter().fold(served, |served, (name, settings)| {
             let tenant = ServedTenant::default().with_narrowed(settings.tenant.clone());
-            served.with_tenant(name, tenant.with_quota(quota(settings.quota)))
+            let mut tenant = tenant.with_quota(quota(settings.quota));
+            if !settings.tools.is_all() {
+                let names = loaded.registry().list().into_iter().map(|tool| tool.name);
+                tenant = tenant.with_tools(names.filter(|name| settings.tools.has(name)));
+            }
+            served.with_tenant(name, tenant)
         })
     }
 }

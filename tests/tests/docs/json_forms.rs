@@ -225,6 +225,10 @@ path = "gone.wasm"
 [tenants.acme]
 http = []
 kv = []
+tools = ["fetch", "notes"]
+secret_values = { token = { env = "NOT_SET_EITHER" } }
+[tenants.beta]
+tools = []
 [tenants.acme.quota]
 calls_per_minute = 10
 "#;

@@ -9,7 +9,7 @@ use super::{Matter, Seen, WIDEST};
 use crate::config;
 use crate::config::effective::{self, TOO_MANY};
 use crate::config::{Difference, Page, Standing};
-use crate::{clean, inspect, table};
+use crate::{clean, inspect, secrets, table};
 
 impl Matter<'_> {
     /// Everything that an approval covers.
@@ -94,7 +94,7 @@ impl Matter<'_> {
             row("directory", &directory.name, format!("{}, to {}", directory.path.display(), directory.access))
         });
         let variables = grants.environment.iter().map(|(name, value)| row("environment", name, value.clone()));
-        let of_secret = |name: &String| self.config.origins.get(name).map(ToString::to_string).unwrap_or_default();
+        let of_secret = |name: &String| secrets::origin(self.config, name);
         let secrets = grants.secrets.iter();
         let secrets =
             secrets.map(|(name, use_)| row("secret", name, format!("{}, for {}", of_secret(name), use_.bound_to)));

@@ -11,6 +11,9 @@ pub(crate) struct WorkerArgs {
     /// The most calls at once
     #[arg(long)]
     pub(crate) calls: usize,
+    /// The tenant whose calls these are
+    #[arg(long)]
+    pub(crate) tenant: Option<String>,
     /// A secret whose value this process may read
     #[arg(long = "secret")]
     pub(crate) secrets: Vec<String>,

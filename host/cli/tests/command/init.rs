@@ -108,8 +108,16 @@ fn each_example_is_valid_alone_and_with_all_others() {
             let shown = place.shown(place.command().args(["approve", "--yes"]).env("API_TOKEN", "a-value"));
             assert_eq!(shown.status, 0, "{shown}\n{text}");
         }
-        let examples =
-            ["[host]", "[defaults.limits]", ".grants]", ".grants.secrets.API_TOKEN]", ".limits]", "[tenants.acme]"];
+        let examples = [
+            "[host]",
+            "[defaults.limits]",
+            ".grants]",
+            ".grants.secrets.API_TOKEN]",
+            ".limits]",
+            "[tenants.acme]",
+            "[tenants.acme.quota]",
+            "[issuer]",
+        ];
         for section in examples {
             assert!(all.lines().any(|line| line.starts_with('[') && line.ends_with(section)), "{section}\n{all}");
         }

@@ -30,6 +30,8 @@ mod limits;
 mod looks;
 mod mcp_clients;
 mod newcomer;
+mod offered;
+mod own_secrets;
 mod packaging;
 mod path_to_grant;
 mod place;

@@ -31,8 +31,14 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn start(place: &Place, words: &[&str]) -> Self {
+        Self::start_with(place, &[], words)
+    }
+
+    /// The same with these variables.
+    pub(crate) fn start_with(place: &Place, variables: &[(&str, &str)], words: &[&str]) -> Self {
         signals_by_default();
         let mut command = place.command();
+        command.envs(variables.iter().copied());
         command.args(["serve", "--listen", "127.0.0.1:0", "--json", "--watch", "5ms"]).args(words);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary runs");

@@ -140,6 +140,20 @@ async fn limits_and_tenants_are_those_of_the_configuration() {
 }
 
 #[tokio::test]
+async fn a_tenant_calls_the_tools_that_it_is_offered() {
+    let place = Place::new(&format!("{TWO}[tenants.acme]\ntools = [\"one\", \"tow\"]\n[tenants.other]\n"));
+    place.approve(&["one", "two"]).await;
+    let loaded = place.load().await;
+    assert!(matches!(called(&loaded, "one", Some("acme")).await, CallResult::Outcome(_)));
+    assert!(matches!(called(&loaded, "two", Some("acme")).await, CallResult::Refusal(Refusal::NotVisible)));
+    assert!(matches!(called(&loaded, "two", Some("other")).await, CallResult::Outcome(_)));
+    assert_eq!(loaded.tenants()["acme"].tools.patterns().expect("a list"), ["one", "tow"]);
+    let problem = &loaded.problems()[0];
+    assert_eq!((problem.tenant.as_deref(), problem.reason), (Some("acme"), Reason::UnknownTool), "{problem}");
+    assert!(problem.hint().contains("did you mean `two`?"), "{problem}");
+}
+
+#[tokio::test]
 async fn what_has_not_changed_is_not_loaded_again() {
     let place = Place::new(TWO);
     place.approve(&["one", "two"]).await;

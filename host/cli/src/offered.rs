@@ -1,0 +1,70 @@
+//! Why no call of a tenant's reaches a tool: the list `tools` of its section.
+//!
+//! Not here: that it does not (`toolcell_config`); a call of such a tool is answered as one of a tool that does not exist.
+
+use serde_json::{Value, json};
+use toolcell::{Request, toml_text};
+
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::rule_lines::RuleLines;
+
+/// A tool that a tenant is not offered.
+pub(crate) struct NotOffered<'a> {
+    tenant: &'a str,
+    tool: &'a str,
+    file: &'a str,
+    /// The list, as it is written, and its line.
+    list: Option<(String, usize)>,
+}
+
+impl<'a> NotOffered<'a> {
+    /// The first of these tools that the tenant is not offered.
+    pub(crate) fn among(
+        config: &'a Config,
+        tenant: Option<&'a str>,
+        tools: impl IntoIterator<Item = &'a str>,
+    ) -> Option<Self> {
+        let tool = tools.into_iter().find(|tool| !config.offers(tenant, tool))?;
+        let tenant = tenant?;
+        let lines = RuleLines::read(config);
+        let list = lines.and_then(|lines| {
+            let place = ["tenants", tenant, "tools"];
+            let text = lines.text_at(&place)?.split_whitespace().collect::<Vec<_>>().join(" ");
+            Some((format!("tools = {text}"), lines.line(&place)?))
+        });
+        Some(Self { tenant, tool, file: config.file.as_deref().unwrap_or_default(), list })
+    }
+
+    fn sentence(&self) -> String {
+        let Self { tenant, tool, file, list } = self;
+        let by = list.as_ref().map(|(text, line)| format!(", by `{text}` (`{file}`, line {line})"));
+        format!("the tenant `{tenant}` is not offered the tool `{tool}`{}", by.unwrap_or_default())
+    }
+
+    fn hint(&self) -> String {
+        format!("to offer it, add {} to `tools` in [tenants.{}]", toml_text(self.tool), self.tenant)
+    }
+
+    /// Tells it as a warning.
+    pub(crate) fn warn(&self, printer: &Printer) {
+        printer.note("warning", &self.sentence());
+        printer.note("hint", &self.hint());
+    }
+
+    /// Tells it as the decision about a request.
+    pub(crate) fn decided(&self, printer: &Printer) -> Result<(), Failure> {
+        printer.text(&self.sentence())?;
+        printer.note("hint", &self.hint());
+        Ok(())
+    }
+
+    /// The members of the same as JSON: the denial, and what decided.
+    pub(crate) fn to_json(&self, request: &Request<'_>) -> (Value, Value) {
+        let grant = format!("tools = [{}]", toml_text(self.tool));
+        let denial = json!({ "layer": "tenant", "request": request.to_string(), "grant": grant });
+        let list = self.list.as_ref().map(|(rule, line)| json!({ "file": self.file, "line": line, "rule": rule }));
+        (denial, json!(list))
+    }
+}

@@ -1,0 +1,36 @@
+//! Where the values of secrets come from, as `check` and `approve` show it. The values are never shown.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::clean;
+use crate::config::Config;
+
+/// Where the tenants' own values of a secret come from.
+fn own<'a>(config: &'a Config, secret: &str) -> BTreeMap<&'a str, String> {
+    let own = config.own_secrets.iter().filter_map(|(tenant, own)| Some((tenant.as_str(), own.origins.get(secret)?)));
+    own.map(|(tenant, origin)| (tenant, origin.to_string())).collect()
+}
+
+/// The same in words, after where the value comes from that all others share.
+pub(crate) fn origin(config: &Config, secret: &str) -> String {
+    let shared = config.origins.get(secret).map(ToString::to_string).unwrap_or_default();
+    let own = own(config, secret);
+    let own = own.iter().map(|(tenant, origin)| format!("; for the tenant {tenant} from {origin}"));
+    format!("{shared}{}", own.collect::<String>())
+}
+
+/// A line for each secret of which a tenant has its own value.
+pub(crate) fn lines(config: &Config) -> Vec<String> {
+    let secrets = config.origins.keys().filter(|name| !own(config, name).is_empty());
+    secrets.map(|name| clean::shown(&format!("secret {name}: from {}", origin(config, name)))).collect()
+}
+
+/// Every secret, by name.
+pub(crate) fn to_json(config: &Config) -> Value {
+    let secret = |(name, origin): (&String, &toolcell_config::Origin)| {
+        (name.clone(), json!({ "from": origin.to_string(), "tenants": own(config, name) }))
+    };
+    Value::Object(config.origins.iter().map(secret).collect::<Map<_, _>>())
+}

@@ -1,0 +1,211 @@
+//! Secrets of which tenants have values of their own.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+use serde_json::json;
+use toolcell_test_guests::example;
+
+use crate::place::Place;
+use crate::serve::Served;
+use crate::server::Server;
+use crate::typed::Shown;
+
+const SHARED: &str = "canary-that-all-share";
+const ACME: &str = "canary-of-acme-4711";
+const GLOBEX: &str = "canary-of-globex-0815";
+
+/// A place where `fetch` puts a secret into its requests to this server, with this text at the end of the configuration.
+fn place(server: &Server, tenants: &str) -> Place {
+    let url = server.url("/");
+    let config = format!(
+        "[components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\n\
+         http = [{{ rule = \"GET {url}\", private = [\"127.0.0.1/32\"] }}]\n[components.fetch.grants.secrets]\n\
+         fetch_token = {{ for = \"GET {url}\", from = {{ env = \"SHARED_TOKEN\" }} }}\n{tenants}"
+    );
+    let place = Place::new(&config);
+    fs::copy(example("fetch"), place.path().join("fetch.wasm")).expect("a place");
+    let own = place.path().join("globex.token");
+    fs::write(&own, format!("{GLOBEX}\n")).expect("a place");
+    fs::set_permissions(own, fs::Permissions::from_mode(0o600)).expect("a place");
+    place
+}
+
+/// The command there, with these variables.
+fn command(place: &Place, variables: &[(&str, &str)]) -> Command {
+    let mut command = place.command();
+    command.envs(variables.iter().copied());
+    command
+}
+
+fn run(place: &Place, server: &Server, variables: &[(&str, &str)], tenant: &str) -> Shown {
+    let url = format!("url={}", server.url("/page"));
+    let words = ["run", "--json", "--tenant", tenant, "fetch", &url, "with_token:=true"];
+    place.shown(command(place, variables).args(words))
+}
+
+/// The token of the last request that came.
+fn sent(server: &Server) -> String {
+    let heads = server.heads();
+    let head = heads.last().expect("a request");
+    let line = head.lines().find_map(|line| line.strip_prefix("authorization: Bearer "));
+    line.unwrap_or_else(|| panic!("no token: {head}")).to_owned()
+}
+
+const OWN: &str = "[tenants.acme.secret_values]\nfetch_token = { env = \"ACME_TOKEN\" }\n\
+                   [tenants.globex]\nsecret_values.fetch_token = { file = \"globex.token\" }\n[tenants.initech]\n";
+const VARIABLES: [(&str, &str); 2] = [("SHARED_TOKEN", SHARED), ("ACME_TOKEN", ACME)];
+const EACH: [(&str, &str); 3] = [("acme", ACME), ("globex", GLOBEX), ("initech", SHARED)];
+
+/// The server repeats every value: each tenant's own is in no answer of its calls.
+const REPEATED: &str = "canary-that-all-share canary-of-acme-4711 canary-of-globex-0815";
+
+#[test]
+fn each_request_has_the_value_of_its_tenant() {
+    for isolation in ["strict", "process"] {
+        let server = Server::answering(REPEATED);
+        let place = place(&server, &format!("{OWN}[host]\nisolation = \"{isolation}\"\n")).approved();
+        for (tenant, value) in EACH {
+            let shown = run(&place, &server, &VARIABLES, tenant);
+            assert_eq!((shown.status, sent(&server).as_str()), (0, value), "{isolation} {tenant}: {shown}");
+            assert!(!shown.to_string().contains(value), "{isolation} {tenant}: {shown}");
+        }
+    }
+}
+
+#[test]
+fn a_server_uses_the_value_of_each_keys_tenant_and_takes_a_changed_one() {
+    let server = Server::answering(REPEATED);
+    let place = place(&server, OWN).approved();
+    let serving = Served::start_with(&place, &VARIABLES, &[]);
+    let arguments = json!({"url": server.url("/page"), "with_token": true});
+    let fetched = |key: &str| {
+        let body = json!({"name": "fetch", "arguments": arguments});
+        let (status, answer) = serving.asked("POST", "/v1/calls", Some(key), Some(&body));
+        assert_eq!(status, 200, "{answer}");
+        (sent(&server), answer.to_string())
+    };
+    let key = |tenant: &str| {
+        let made = place.typed(&["tenant", "key", tenant, "--json"]).json();
+        made["key"].as_str().expect("a key").to_owned()
+    };
+    let keys = EACH.map(|(tenant, value)| (key(tenant), value));
+    for (key, value) in &keys {
+        let (token, answer) = fetched(key);
+        assert!(token == *value && !answer.contains(value), "{token}: {answer}");
+    }
+    let new = "canary-of-globex-new";
+    fs::write(place.path().join("globex.token"), new).expect("a place");
+    serving.told("reloaded: the same components as before");
+    assert_eq!(fetched(&keys[1].0).0, new);
+}
+
+#[test]
+fn a_value_that_cannot_be_read_is_replaced_by_no_other() {
+    let server = Server::answering("a page");
+    let place = place(&server, OWN).approved();
+    let refused = |tenant: &str, variables: &[(&str, &str)]| {
+        let before = server.heads().len();
+        let shown = run(&place, &server, variables, tenant);
+        let refusal = shown.json()["outcome"]["refusal"].clone();
+        assert_eq!(
+            (&refusal["kind"], &refusal["secrets"]),
+            (&json!("unset_secret"), &json!(["fetch_token"])),
+            "{shown}"
+        );
+        assert_eq!((shown.status, server.heads().len()), (21, before), "{shown}");
+    };
+    let check = |variables: &[(&str, &str)]| place.shown(command(&place, variables).arg("check"));
+    let shared = [("SHARED_TOKEN", SHARED)];
+    refused("acme", &shared);
+    let checked = check(&shared);
+    let told = "the secret `fetch_token` of the tenant `acme` has no usable value: the environment variable `ACME_TOKEN` is not set";
+    assert!(checked.status == 1 && checked.stderr.contains(told), "{checked}");
+    assert!(checked.stderr.contains("; calls of the tool `fetch` are refused\n"), "{checked}");
+    let json = place.shown(command(&place, &shared).args(["check", "--json"])).json();
+    assert_eq!(json["unset_secrets"][0]["tenant"], "acme", "{json}");
+    // A value that only tenants have is not there for the others.
+    let own = [("ACME_TOKEN", ACME)];
+    refused("initech", &own);
+    assert_eq!(run(&place, &server, &own, "acme").status, 0);
+    assert_eq!(check(&own).status, 1);
+    let config = fs::read_to_string(place.path().join("toolcell.toml")).expect("a place");
+    place.write(&format!("{config}secrets = []\n"));
+    place.approve();
+    assert_eq!(check(&own).status, 0, "no tenant needs the value that all share");
+}
+
+#[test]
+fn it_is_shown_where_each_value_comes_from() {
+    let server = Server::answering("a page");
+    let place = place(&server, OWN);
+    let page = place.typed(&["approve"]);
+    place.approve();
+    let checked = place.shown(command(&place, &VARIABLES).arg("check"));
+    let of = "the environment variable `SHARED_TOKEN`; for the tenant acme from the environment variable `ACME_TOKEN`; \
+              for the tenant globex from the file `";
+    assert!(
+        checked.stdout.contains(&format!("secret fetch_token: from {of}")) && page.stdout.contains(of),
+        "{checked}{page}"
+    );
+    let json = place.shown(command(&place, &VARIABLES).args(["check", "--json"]));
+    let secret = &json.json()["secrets"]["fetch_token"];
+    assert_eq!(
+        (&secret["from"], &secret["tenants"]["acme"]),
+        (&json!("the environment variable `SHARED_TOKEN`"), &json!("the environment variable `ACME_TOKEN`"))
+    );
+    let explain = |tenant: &[&str]| {
+        place.shown(command(&place, &VARIABLES).args(["explain", "fetch", "secret fetch_token"]).args(tenant))
+    };
+    for (tenant, told) in [
+        (&[][..], "note: the value of `fetch_token` comes from the environment variable `SHARED_TOKEN`\n"),
+        (&["--tenant", "acme"], "note: the value of `fetch_token` comes from the environment variable `ACME_TOKEN`\n"),
+        (&["--tenant", "globex"], "note: the value of `fetch_token` comes from the file `"),
+    ] {
+        let shown = explain(tenant);
+        assert!(shown.status == 0 && shown.stderr.contains(told), "{shown}");
+        assert!(![SHARED, ACME, GLOBEX].iter().any(|value| shown.to_string().contains(value)), "{shown}");
+    }
+    assert!(![SHARED, ACME, GLOBEX].iter().any(|value| format!("{checked}{json}{page}").contains(value)));
+    // Another value is another content, which waits for its approval.
+    let config = fs::read_to_string(place.path().join("toolcell.toml")).expect("a place");
+    place.write(&config.replace("ACME_TOKEN", "OTHER_TOKEN"));
+    let refused = run(&place, &server, &VARIABLES, "acme");
+    assert_eq!((refused.status, server.heads().len()), (21, 0), "{refused}");
+}
+
+#[test]
+fn values_that_cannot_be_are_errors_with_a_hint() {
+    let server = Server::answering("a page");
+    for (section, message, hint) in [
+        (
+            "[tenants.acme.secret_values]\nfetch_tokn = { env = \"A\" }\n",
+            "no component is granted the secret `fetch_tokn`",
+            "did you mean `fetch_token`?",
+        ),
+        (
+            "[tenants.acme.secret_values]\nfetch_token = { env = \"A\", file = \"b\" }\n",
+            "must come from exactly one place",
+            "write from =",
+        ),
+        (
+            "[tenants.acme.secret_values]\nfetch_token = \"canary-of-acme-4711\"\n",
+            "must be a table",
+            "write `fetch_token = { … }`",
+        ),
+        ("[tenants.acme.secret_values]\nfetch_token = { value = \"canary-of-acme-4711\" }\n", "value", "hint: "),
+        (
+            "[components.fetch.tools.fetch.secret_values]\nfetch_token = { env = \"A\" }\n",
+            "a single tool cannot have values of secrets",
+            "[tenants.NAME.secret_values]",
+        ),
+    ] {
+        let shown = place(&server, section).typed(&["check"]);
+        assert!(
+            shown.status != 0 && shown.stderr.contains(message) && shown.stderr.contains(hint),
+            "{section}: {shown}"
+        );
+        assert!(!shown.stderr.contains(ACME), "{shown}");
+    }
+}
