@@ -12,6 +12,7 @@ mod guests;
 mod hostile_bytes;
 mod listening;
 mod observed;
+mod page;
 mod published;
 mod scale;
 mod shares;
