@@ -5,6 +5,7 @@ mod bad_input;
 mod calls;
 mod cancels;
 mod client;
+mod cors;
 mod ending;
 mod files;
 mod fixture;
