@@ -29,6 +29,7 @@ mod learned;
 mod limits;
 mod looks;
 mod mcp_clients;
+mod measured;
 mod newcomer;
 mod packaging;
 mod path_to_grant;
