@@ -42,6 +42,7 @@ mod serve;
 mod stand_in;
 mod state;
 mod stdout;
+mod supervisor;
 mod table;
 mod target;
 mod tenant;

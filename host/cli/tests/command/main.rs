@@ -45,6 +45,7 @@ mod single_tools;
 mod source_lines;
 mod stdio;
 mod story;
+mod supervised;
 mod target;
 mod tenancy;
 mod terminal;
