@@ -41,7 +41,7 @@ fn check(packages: &Packages, url: &str, (revision, least): (&str, usize)) -> Re
     let mut suite = packages.node_program(SUITE);
     suite.args(["server", "--url", url, "--requirements", revision, "--expected-failures"]).arg(expected);
     let seen = ended(&mut suite).context("the suite does not run")?;
-    say(&seen.told());
+    say(&format!("{}\n", seen.told()));
     ensure!(seen.success, "the suite for {revision} failed");
     let passed = passed(&seen.stdout);
     ensure!(passed >= least, "{passed} scenarios of {revision} passed; {least} are the least");
