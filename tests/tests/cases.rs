@@ -163,6 +163,9 @@ fn relay() {}
 /// Tested by name, in `same`.
 fn scribe() {}
 
+/// Tested by name, by `cargo xtask conformance`.
+fn suite() {}
+
 /// Tested by name, in `panics`.
 fn visitor() {}
 

@@ -5,13 +5,14 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 
+use crate::checks::run as ended;
 use crate::registries::Packages;
 use crate::shell::{cargo, root, say};
 
 /// The program of the suite.
 const SUITE: &str = "@modelcontextprotocol/conformance/dist/index.js";
-/// The requirement sets: one for each era.
-const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
+/// The requirement sets, one for each era, and the scenarios of each: if fewer pass, the suite did not run them.
+const SETS: [(&str, usize); 2] = [("2025-11-25", 30), ("2026-07-28", 37)];
 
 /// Runs both sets. Fails if a scenario fails that is not listed, or one passes that is.
 pub(crate) fn run() -> Result<()> {
@@ -27,22 +28,42 @@ pub(crate) fn run() -> Result<()> {
     let mut url = String::new();
     let output = fixture.stdout.take().context("the fixture has no output")?;
     BufReader::new(output).read_line(&mut url).context("the fixture does not say its URL")?;
-    let results = REVISIONS.map(|revision| check(&packages, url.trim(), revision));
+    let results = SETS.map(|set| check(&packages, url.trim(), set));
     // Closing its standard input ends it.
     drop(fixture.stdin.take());
     fixture.wait().context("the fixture does not end")?;
     results.into_iter().collect()
 }
 
-fn check(packages: &Packages, url: &str, revision: &str) -> Result<()> {
+fn check(packages: &Packages, url: &str, (revision, least): (&str, usize)) -> Result<()> {
     say(&format!("MCP {revision}\n"));
     let expected = root().join(format!("host/server/conformance/{revision}.yaml"));
-    let status = packages
-        .node_program(SUITE)
-        .args(["server", "--url", url, "--requirements", revision, "--expected-failures"])
-        .arg(expected)
-        .status()
-        .context("the suite does not run")?;
-    ensure!(status.success(), "the suite for {revision} ended with {status}");
+    let mut suite = packages.node_program(SUITE);
+    suite.args(["server", "--url", url, "--requirements", revision, "--expected-failures"]).arg(expected);
+    let seen = ended(&mut suite).context("the suite does not run")?;
+    say(&format!("{}\n", seen.told()));
+    ensure!(seen.success, "the suite for {revision} failed");
+    let passed = passed(&seen.stdout);
+    ensure!(passed >= least, "{passed} scenarios of {revision} passed; {least} are the least");
     Ok(())
+}
+
+/// The scenarios of a summary that passed: "✓ ping: 1 passed, 0 failed".
+fn passed(output: &str) -> usize {
+    let (_, summary) = output.split_once("SUMMARY").unwrap_or_default();
+    let counts = summary.lines().filter_map(|line| line.strip_prefix("✓ ")?.split_once(": "));
+    counts.filter(|(_, counts)| !counts.starts_with("0 passed")).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::passed;
+
+    #[test]
+    fn a_scenario_that_checked_nothing_did_not_pass() {
+        let output = "✓ before: 1 passed, 0 failed\n=== SUMMARY ===\n✓ ping: 2 passed, 0 failed\n✗ caching: 1 passed, 1 failed\n\
+                      ✓ tasks: 0 passed, 0 failed\n\nTotal: 3 passed, 1 failed\n";
+        assert_eq!(passed(output), 1);
+        assert_eq!(passed("✓ ping: 2 passed, 0 failed\n"), 0, "without a summary");
+    }
 }

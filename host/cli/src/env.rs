@@ -6,6 +6,7 @@
 //! | `TOOLCELL_CONFIG` | the configuration, where `--config` does not name one |
 //! | `XDG_CACHE_HOME` | where the user's caches are; ignored unless absolute |
 //! | `XDG_STATE_HOME` | where what is to stay is kept; ignored unless absolute |
+//! | `NOTIFY_SOCKET` | where a supervisor hears that the server takes calls, and that it ends |
 //! | `CARGO_TARGET_DIR` | where cargo writes what it builds, for a component that is named by the folder of its crate |
 //! | `HOME` | its `.cache` and `.local/state` are used where those are not set |
 //!
@@ -52,6 +53,11 @@ pub(crate) fn log_filter() -> Option<String> {
 /// The configuration that the environment names.
 pub(crate) fn config() -> Option<PathBuf> {
     std::env::var_os("TOOLCELL_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
+/// Where the supervisor that started the command hears of it.
+pub(crate) fn notify_socket() -> Option<OsString> {
+    std::env::var_os("NOTIFY_SOCKET").filter(|socket| !socket.is_empty())
 }
 
 /// The directory that the command was started in.

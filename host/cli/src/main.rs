@@ -45,6 +45,7 @@ mod serve;
 mod stand_in;
 mod state;
 mod stdout;
+mod supervisor;
 mod table;
 mod target;
 mod tenant;

@@ -21,6 +21,7 @@ use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::printer::Printer;
+use crate::supervisor::{self, State};
 use crate::traces::Traces;
 use crate::units::counted;
 use crate::{host, state, tenant};
@@ -127,7 +128,11 @@ async fn serving(
         );
     }
     drop(loaded);
-    let serving = server.serve(async move { stop.raised().await });
+    supervisor::tell(printer, State::Ready);
+    let serving = server.serve(async {
+        stop.raised().await;
+        supervisor::tell(printer, State::Stopping);
+    });
     tokio::select! {
         () = serving => {}
         () = configured.keep(&service, Some(&auth), args.watch.0, |notice| tell(printer, args, notice)) => {}

@@ -19,7 +19,11 @@ use toolcell::{Clock, SystemClock};
 
 pub(crate) use disk::Artifact;
 use disk::Store;
+#[cfg(test)]
+pub(crate) use disk::Write;
 pub(crate) use layer::Layer;
+
+use crate::probe::is_full;
 
 /// How the URI of an artifact begins.
 pub const ARTIFACT_URI: &str = "toolcell://artifacts/";
@@ -145,9 +149,18 @@ pub enum ArtifactError {
     /// The media type cannot be kept.
     #[error("the media type is not 1 to 128 visible ASCII characters")]
     BadType,
+    /// The disk of the store has no room, or none that the server may have.
+    #[error("the disk of the artifact store is full")]
+    DiskFull(#[source] io::Error),
     /// The filesystem failed.
     #[error("the artifact store failed")]
-    Io(#[from] io::Error),
+    Io(#[source] io::Error),
+}
+
+impl From<io::Error> for ArtifactError {
+    fn from(error: io::Error) -> Self {
+        if is_full(&error) { Self::DiskFull(error) } else { Self::Io(error) }
+    }
 }
 
 /// The artifacts of all tenants, in a directory. Cheap to clone; clones are the same store. One process at a time uses a
@@ -181,6 +194,14 @@ impl Artifacts {
     /// The error of the operating system.
     pub fn temporary(options: ArtifactOptions) -> io::Result<Self> {
         Ok(Self(Arc::new(Store::temporary(options, Arc::new(SystemClock))?)))
+    }
+
+    /// The same, with this in the place of what writes content.
+    #[cfg(test)]
+    pub(crate) fn with_write(options: ArtifactOptions, write: Write) -> io::Result<Self> {
+        let mut store = Store::temporary(options, Arc::new(SystemClock))?;
+        store.write_content = write;
+        Ok(Self(Arc::new(store)))
     }
 
     /// The options.

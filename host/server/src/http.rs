@@ -6,6 +6,7 @@
 
 mod artifacts;
 pub(crate) mod body;
+mod cors;
 mod forms;
 mod guard;
 pub(crate) mod held;

@@ -1,9 +1,9 @@
-//! Whether a directory can be written to.
+//! Whether a directory can be written to, and whether a disk is full.
 //!
 //! Invariants: every client can ask, so the disk is asked once in [`EVERY`]; what is written is removed.
 
 use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -47,6 +47,11 @@ impl Probe {
         *tried = Some((now, is_writable));
         is_writable
     }
+}
+
+/// Whether there is no room on the disk, or none that this user may have.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded].contains(&error.kind())
 }
 
 #[cfg(test)]

@@ -79,7 +79,8 @@ fn the_systemd_unit_is_hardened_and_starts_the_server() {
     let unit = file("packaging/toolcell.service");
     let found = directives(&unit);
     let expected = [
-        ("Type", "exec"),
+        ("Type", "notify"),
+        ("NotifyAccess", "main"),
         ("Restart", "on-failure"),
         ("DynamicUser", "yes"),
         ("StateDirectory", "toolcell"),

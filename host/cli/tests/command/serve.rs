@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -27,18 +27,24 @@ pub(crate) struct Served {
     /// What it has told on standard error, up to where [`told`](Self::told) has looked.
     told: Arc<Mutex<String>>,
     address: String,
+    metrics: Option<String>,
 }
 
 impl Served {
     pub(crate) fn start(place: &Place, words: &[&str]) -> Self {
-        Self::start_with(place, &[], words)
+        Self::started(place.command(), words)
     }
 
     /// The same with these variables.
     pub(crate) fn start_with(place: &Place, variables: &[(&str, &str)], words: &[&str]) -> Self {
-        signals_by_default();
         let mut command = place.command();
         command.envs(variables.iter().copied());
+        Self::started(command, words)
+    }
+
+    /// The same by this command.
+    pub(crate) fn started(mut command: Command, words: &[&str]) -> Self {
+        signals_by_default();
         command.args(["serve", "--listen", "127.0.0.1:0", "--json", "--watch", "5ms"]).args(words);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary runs");
@@ -55,7 +61,9 @@ impl Served {
                 telling.lock().push_str(&format!("{line}\n"));
             }
         });
-        Self { child, told, address }
+        let metrics = started["metrics"].as_str().and_then(|url| url.strip_prefix("http://"));
+        let metrics = metrics.and_then(|url| url.strip_suffix("/metrics")).map(str::to_owned);
+        Self { child, told, address, metrics }
     }
 
     /// Waits until it tells this, after what was waited for before.
@@ -86,16 +94,12 @@ impl Served {
 
     /// The text of the answer.
     pub(crate) fn answer(&self, method: &str, path: &str, headers: &str, body: Option<&Value>) -> String {
-        let mut stream = TcpStream::connect(&self.address).expect("it listens");
-        let body = body.map(Value::to_string).unwrap_or_default();
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n",
-            body.len()
-        );
-        stream.write_all(format!("{head}{body}").as_bytes()).expect("it reads");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("an answer");
-        answer
+        answer_of(&self.address, method, path, headers, body)
+    }
+
+    /// The numbers of its metrics, for a server with `--metrics`.
+    pub(crate) fn metrics(&self) -> String {
+        answer_of(self.metrics.as_deref().expect("metrics"), "GET", "/metrics", "", None)
     }
 
     /// See [`tried`].
@@ -134,6 +138,20 @@ impl Served {
         self.signal(signal);
         self.ended().code()
     }
+}
+
+/// The text of an answer.
+fn answer_of(address: &str, method: &str, path: &str, headers: &str, body: Option<&Value>) -> String {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    let body = body.map(Value::to_string).unwrap_or_default();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
 }
 
 /// The status and the body of the answer to a request with this key. `None`: the server has gone.

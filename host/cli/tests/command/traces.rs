@@ -163,6 +163,31 @@ fn an_mcp_call_with_one_request_is_a_tree_of_three_spans() {
     }
 }
 
+/// A call into the host that is no request is named by its interface and function, and its keys are in no span.
+#[test]
+fn a_look_at_a_store_is_a_span_of_its_call() {
+    let place =
+        Place::new("[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n");
+    fs::copy(example("notes"), place.path().join("notes.wasm")).expect("a place");
+    place.approve();
+    let collector = Collector::start();
+    let server = Served::start(&place, &["--otlp", &collector.url]);
+    let call = json!({"name": "notes", "arguments": {"action": "get", "title": "canary"}});
+    let parent = format!("traceparent: 00-{TRACE}-{CALLER}-01\r\n");
+    let answer = server.answer("POST", "/v1/calls", &parent, Some(&call));
+    assert!(answer.contains("there is no note `canary`"), "{answer}");
+    assert_eq!(server.end(Signal::TERM), Some(0));
+    let spans = collector.spans();
+    let request = below(&spans, CALLER);
+    let call = below(&spans, &hex(&request.span_id));
+    let look = below(&spans, &hex(&call.span_id));
+    assert_eq!((look.name.as_str(), look.kind()), ("kv get", SpanKind::Internal));
+    says(look, &[("toolcell.import", "kv"), ("toolcell.function", "get")]);
+    assert_eq!(attribute(look, "error.type"), None, "the store has no such key: that is an answer");
+    let told = format!("{spans:?}");
+    assert!(!told.contains("canary"), "{told}");
+}
+
 /// Each call has a trace of its own. A page that says it is an error is a good page for its tool, and a failed request for its span.
 #[test]
 fn a_failed_request_of_a_tool_has_the_type_of_its_error() {

@@ -1,4 +1,4 @@
-//! What the suite wants beside tools of the service: prompts, resources, completion, and embedded resources in results.
+//! What the suite wants beside tools of the service: prompts, resources, completion, the log of the protocol and sampling.
 #![expect(deprecated, reason = "the suite tests the log and sampling too")]
 
 use serde::de::DeserializeOwned;
@@ -16,18 +16,14 @@ use toolcell_server::{Principal, Served, Service};
 
 use crate::inputs;
 
-/// The signature of a PNG file.
-pub(crate) const PNG: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
-/// The same in base64.
+/// The signature of a PNG file, in base64.
 const PNG_TEXT: &str = "iVBORw0KGgo=";
 
 /// Tools that need the protocol itself.
-const TOOLS: [&str; 12] = [
+const TOOLS: [&str; 10] = [
     "test_trigger_tool_change",
     "test_tool_with_logging",
     "test_sampling",
-    "test_embedded_resource",
-    "test_multiple_content_types",
     "test_missing_capability",
     "test_logging_tool",
     "test_input_required_result_elicitation",
@@ -118,14 +114,6 @@ impl McpExtension for Fixture {
         let content = match request.name.as_ref() {
             "test_tool_with_logging" => return Some(Box::pin(logs(asked))),
             "test_sampling" => return Some(Box::pin(samples(request, asked))),
-            "test_embedded_resource" => {
-                json!([resource("test://embedded-resource", "This is an embedded resource content.")])
-            }
-            "test_multiple_content_types" => json!([
-                {"type": "text", "text": "Multiple content types test:"},
-                image(),
-                resource("test://mixed-content-resource", "{\"test\":\"data\",\"value\":123}"),
-            ]),
             "test_missing_capability" if json!(can).get("sampling").is_none() => {
                 let wanted = json!({"sampling": {}});
                 let wanted: ClientCapabilities = serde_json::from_value(wanted).unwrap_or_default();

@@ -7,17 +7,16 @@ mod extension;
 mod inputs;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
-use toolcell::{Definition, HandlerError, Invocation, Media, Outcome, Output, Part, Question, Registry, Tool};
+use toolcell::{Component, Definition, Engine, Invocation, Outcome, Question, Registry, Tool};
 use toolcell_server::mcp::{McpOptions, routes};
 use toolcell_server::{Authenticator, HttpServer, ListenOptions, Served, Service};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let registry = tools();
+    let registry = tools().await?;
     let service = Service::builder(Served::new(&registry)).build()?;
     let fixture = extension::Fixture { service: service.clone(), registry };
     let options = McpOptions::default().with_extension(fixture).with_sessions(1000);
@@ -32,63 +31,35 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The tools that the service runs.
-fn tools() -> Registry {
-    let named = |name: &str| Definition::new(name, format!("The fixture {name}.")).unwrap();
-    let media = |mime_type: &str, data: Vec<u8>| Media { mime_type: mime_type.into(), data };
-    let image = Part::Image(media("image/png", extension::PNG.to_vec()));
-    let audio = Part::Audio(media("audio/wav", b"RIFF\x24\0\0\0WAVEfmt ".to_vec()));
-    let of_part = |name: &str, part: Part| {
-        let answer = move |_: Value| {
-            let output = Output::from_message("").with_part(part.clone());
-            async move { output }
-        };
-        Tool::native(named(name), answer).unwrap()
-    };
+/// The tools that the service runs: those of a component, and those that ask, which are closures.
+async fn tools() -> Result<Registry, Box<dyn std::error::Error>> {
+    let engine = Engine::builder().build()?;
+    let component = Component::load(&engine, toolcell_test_guests::bytes("suite")).await?;
     let registry = Registry::new();
-    registry
-        .register_all([
-            Tool::native(named("test_simple_text"), async |_: Value| {
-                json!("This is a simple text response for testing.")
-            })
-            .unwrap(),
-            of_part("test_image_content", image),
-            of_part("test_audio_content", audio),
-            Tool::native(named("test_error_handling"), async |_: Value| -> Outcome {
-                HandlerError::new("This tool intentionally returns an error for testing").into()
-            })
-            .unwrap(),
-            Tool::native(named("test_tool_with_progress"), async |_: Value, call: Arc<Invocation>| {
-                for done in [0, 50, 100] {
-                    call.progress(done, Some(100), None);
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                }
-                json!("done")
-            })
-            .unwrap(),
-            in_rounds("test_streaming_elicitation", &[("What is your name?", "name", "string")]),
-            in_rounds("test_input_required_result_request_state", &[("Please confirm", "ok", "boolean")]),
-            in_rounds("test_input_required_result_tampered_state", &[("Please confirm", "ok", "boolean")]),
-            in_rounds(
-                "test_input_required_result_multi_round",
-                &[
-                    ("Step 1: What is your name?", "name", "string"),
-                    ("Step 2: What is your favorite color?", "color", "string"),
-                ],
-            ),
-            asks("test_elicitation_sep1034_defaults", defaults()),
-            asks("test_elicitation_sep1330_enums", enums()),
-            asks(
-                "test_elicitation",
-                json!({
-                    "type": "object",
-                    "properties": {"username": {"type": "string"}, "email": {"type": "string"}},
-                    "required": ["username", "email"],
-                }),
-            ),
-        ])
-        .unwrap();
-    registry
+    registry.register_all(component.tools().iter().cloned())?;
+    registry.register_all([
+        in_rounds("test_streaming_elicitation", &[("What is your name?", "name", "string")]),
+        in_rounds("test_input_required_result_request_state", &[("Please confirm", "ok", "boolean")]),
+        in_rounds("test_input_required_result_tampered_state", &[("Please confirm", "ok", "boolean")]),
+        in_rounds(
+            "test_input_required_result_multi_round",
+            &[
+                ("Step 1: What is your name?", "name", "string"),
+                ("Step 2: What is your favorite color?", "color", "string"),
+            ],
+        ),
+        asks("test_elicitation_sep1034_defaults", defaults()),
+        asks("test_elicitation_sep1330_enums", enums()),
+        asks(
+            "test_elicitation",
+            json!({
+                "type": "object",
+                "properties": {"username": {"type": "string"}, "email": {"type": "string"}},
+                "required": ["username", "email"],
+            }),
+        ),
+    ])?;
+    Ok(registry)
 }
 
 /// A tool that asks for these values and says what it got.

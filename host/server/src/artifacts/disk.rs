@@ -41,6 +41,9 @@ pub(crate) struct Artifact {
     pub(super) begin: u64,
 }
 
+/// Writes content to a file.
+pub(crate) type Write = fn(&mut File, &[u8]) -> io::Result<()>;
+
 #[derive(Debug)]
 pub(super) struct Store {
     pub(super) options: ArtifactOptions,
@@ -51,6 +54,8 @@ pub(super) struct Store {
     /// Bytes of the tenants that have a quota of their own, by the same name.
     quotas: Mutex<HashMap<String, u64>>,
     probe: Probe,
+    /// Tests fill the disk here.
+    pub(super) write_content: Write,
     written: AtomicU64,
     _lock: File,
     /// Removed with the store.
@@ -110,6 +115,7 @@ impl Store {
             tenants,
             quotas,
             probe,
+            write_content: |file, content| file.write_all(content),
             written: AtomicU64::new(0),
             _lock: lock,
             temporary: None,
@@ -176,7 +182,7 @@ impl Store {
             let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&unfinished)?;
             file.write_all(&length.to_be_bytes())?;
             file.write_all(&head)?;
-            file.write_all(content)?;
+            (self.write_content)(&mut file, content)?;
             file.sync_data()?;
             fs::rename(&unfinished, directory.join(id))
         };

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use toolcell::{ApiKey, ApiKeys, KeyDigest, private_file};
 
 use crate::principal::Principal;
+use crate::probe::is_full;
 
 /// The version of the file's form.
 const VERSION: u32 = 1;
@@ -129,7 +130,7 @@ impl KeyStoreError {
             Self::File { path, source } if source.kind() == io::ErrorKind::PermissionDenied => {
                 format!("run toolcell as the user who owns the file and its directory: see `ls -ld {}`", path.display())
             }
-            Self::File { path, source } if source.kind() == io::ErrorKind::StorageFull => {
+            Self::File { path, source } if is_full(source) => {
                 format!("make room on the disk of {}", path.display())
             }
             Self::File { path, source } if is_place(source) => {
@@ -344,6 +345,21 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(server.list().unwrap().len(), 1);
         assert!(matches!(command.add("a\nb"), Err(KeyStoreError::BadTenant(_))));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_told_with_what_to_do() {
+        use io::ErrorKind::{NotFound, PermissionDenied, QuotaExceeded, StorageFull};
+        let path = PathBuf::from("/var/lib/toolcell/keys.json");
+        for (kind, hint) in [
+            (StorageFull, "make room on the disk of /var/lib/toolcell/keys.json"),
+            (QuotaExceeded, "make room on the disk of /var/lib/toolcell/keys.json"),
+            (PermissionDenied, "run toolcell as the user who owns the file and its directory"),
+            (NotFound, "name a file in a directory that you can write to, not /var/lib/toolcell/keys.json"),
+        ] {
+            let error = KeyStoreError::File { path: path.clone(), source: kind.into() };
+            assert!(error.hint().starts_with(hint), "{kind:?}: {}", error.hint());
+        }
     }
 
     #[test]

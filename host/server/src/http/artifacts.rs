@@ -186,6 +186,11 @@ fn problem(error: ArtifactError) -> Problem {
         }
         ArtifactError::BadName => (StatusCode::BAD_REQUEST, "bad_name", "leave the name out, or correct it"),
         ArtifactError::BadType => (StatusCode::BAD_REQUEST, "bad_type", "correct the header `Content-Type`"),
+        ArtifactError::DiskFull(error) => {
+            tracing::error!(%error, "the disk of the artifact store is full");
+            let hint = "delete artifacts that are not needed, or ask the operator to make room on the disk";
+            (StatusCode::INSUFFICIENT_STORAGE, "disk_full", hint)
+        }
         ArtifactError::Io(error) => {
             tracing::error!(%error, "the artifact store failed");
             (StatusCode::INTERNAL_SERVER_ERROR, "internal", "try again later")
@@ -249,10 +254,58 @@ fn pieces(artifact: Artifact, range: Range<u64>) -> Body {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderMap;
-    use http::header::RANGE;
+    use std::io::ErrorKind;
+
+    use axum::Router;
+    use axum::body::{Body, to_bytes};
+    use http::header::{CONTENT_TYPE, HOST, RANGE};
+    use http::{HeaderMap, Request};
+    use serde_json::{Value, json};
+    use toolcell::{Definition, Output, Part, Registry, Tool};
+    use tower::ServiceExt as _;
 
     use super::{Ranged, range};
+    use crate::artifacts::Write;
+    use crate::{ArtifactOptions, Artifacts, Authenticator, HttpOptions, Served, Service, router};
+
+    /// Sends a request to a server whose artifacts are here. Returns the status and the body.
+    async fn ask(artifacts: &Artifacts, path: &str, body: String) -> (u16, Value) {
+        let registry = Registry::new();
+        let long = Output::from_message("").with_part(Part::Text { text: "long".repeat(10) });
+        let definition = Definition::new("long", "Answers at length.").unwrap();
+        registry.register(Tool::native(definition, async move |_: Value| long.clone()).unwrap()).unwrap();
+        let service = Service::builder(Served::new(&registry)).with_artifacts(artifacts.clone()).build().unwrap();
+        let routes = router(service, Authenticator::open(), HttpOptions::default(), Router::new());
+        let request = Request::post(path).header(HOST, "localhost").header(CONTENT_TYPE, "application/json");
+        let answer = routes.oneshot(request.body(Body::from(body)).unwrap()).await.unwrap();
+        let status = answer.status().as_u16();
+        (status, serde_json::from_slice(&to_bytes(answer.into_body(), 1 << 20).await.unwrap()).unwrap())
+    }
+
+    /// Content that cannot be kept is refused where it is all that was sent, and stays in the result of a call.
+    #[tokio::test]
+    async fn a_full_disk_is_told_and_costs_no_call() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/artifacts.md");
+        let row = "| an upload for which the disk of the server has no room | 507 | `disk_full` |";
+        assert!(std::fs::read_to_string(page).unwrap().lines().any(|line| line == row), "{row}");
+        let full: [Write; 2] = [|_, _| Err(ErrorKind::StorageFull.into()), |_, _| Err(ErrorKind::QuotaExceeded.into())];
+        for write in full {
+            let artifacts = Artifacts::with_write(ArtifactOptions::default().with_above(10), write).unwrap();
+            let (status, told) = ask(&artifacts, "/v1/artifacts", "{}".into()).await;
+            assert_eq!((status, &told["code"]), (507, &json!("disk_full")), "{told}");
+            assert!(told["hint"].as_str().unwrap().contains("disk"), "{told}");
+            let (status, told) = ask(&artifacts, "/v1/calls", json!({"name": "long"}).to_string()).await;
+            assert_eq!(
+                (status, &told["outcome"]["ok"]["parts"][0]["text"]),
+                (200, &json!("long".repeat(10))),
+                "{told}"
+            );
+            assert!(artifacts.list(None).is_empty(), "nothing is half kept");
+        }
+        let artifacts = Artifacts::with_write(ArtifactOptions::default(), |_, _| Err(ErrorKind::Other.into())).unwrap();
+        let (status, told) = ask(&artifacts, "/v1/artifacts", "{}".into()).await;
+        assert_eq!((status, &told["code"]), (500, &json!("internal")), "{told}");
+    }
 
     #[test]
     fn a_range_is_cut_to_what_there_is() {

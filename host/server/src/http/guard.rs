@@ -16,9 +16,9 @@ use toolcell::defence::{Defence, stands};
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
-use super::Shared;
 use super::held::{end_with, hold};
 use super::problem::Problem;
+use super::{Shared, cors};
 use crate::refused::Refused;
 use crate::request_id::RequestId;
 use crate::trace::{RequestSpan, TraceContext};
@@ -30,8 +30,8 @@ const RETRY: std::time::Duration = std::time::Duration::from_secs(1);
 /// Names of this machine in `Host`.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// Gives the request an id, compares its Host and Origin, writes problems, and marks every answer with the id. The outermost
-/// layer.
+/// Gives the request an id, compares its Host and Origin, writes problems, and marks every answer with the id and with what a
+/// page can do with it. The outermost layer.
 pub(super) async fn finish(State(shared): State<Shared>, mut request: Request, next: Next) -> Response {
     let mut ids = request.headers().get_all(REQUEST_ID).iter();
     let given = match (ids.next(), ids.next()) {
@@ -39,6 +39,7 @@ pub(super) async fn finish(State(shared): State<Shared>, mut request: Request, n
         (Some(id), None) => id.to_str().ok().and_then(|id| id.parse().ok()).ok_or(()),
         (Some(_), Some(_)) => Err(()),
     };
+    let origin = cors::listed(&shared.options, request.headers());
     let (id, mut response) = match given {
         Err(()) => {
             let problem = Problem::new(
@@ -53,7 +54,8 @@ pub(super) async fn finish(State(shared): State<Shared>, mut request: Request, n
             let span = span(&id, &request);
             request.extensions_mut().insert(RequestSpan(span.clone()));
             let answer = async {
-                match check_origin(&shared, &request) {
+                match check_origin(&shared, &request, origin.is_some()) {
+                    Ok(()) if origin.is_some() && cors::is_preflight(&request) => cors::preflight(request.headers()),
                     Ok(()) => next.run(request).await,
                     Err(problem) => problem.into_response(),
                 }
@@ -79,6 +81,7 @@ pub(super) async fn finish(State(shared): State<Shared>, mut request: Request, n
     if let Ok(id) = HeaderValue::from_str(id.as_str()) {
         headers.insert(REQUEST_ID, id);
     }
+    cors::mark(&shared.options, origin, headers);
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
@@ -108,7 +111,7 @@ fn span(id: &RequestId, request: &Request) -> Span {
 }
 
 /// Refuses requests that are meant for another host, and those of other origins' pages.
-fn check_origin(shared: &Shared, request: &Request) -> Result<(), Problem> {
+fn check_origin(shared: &Shared, request: &Request, is_listed: bool) -> Result<(), Problem> {
     let headers = request.headers();
     let mut hosts = headers.get_all(HOST).iter();
     let host = match (hosts.next().and_then(|host| host.to_str().ok()), hosts.next()) {
@@ -122,23 +125,23 @@ fn check_origin(shared: &Shared, request: &Request) -> Result<(), Problem> {
     for host in [Some(host), uri_host].into_iter().flatten() {
         let name = without_port(host);
         let listed = shared.options.hosts.iter().map(String::as_str).chain(LOOPBACK);
-        let is_listed = listed.into_iter().any(|listed| listed.eq_ignore_ascii_case(name));
-        if !is_listed && stands(Defence::HostList) {
+        let is_served = listed.into_iter().any(|listed| listed.eq_ignore_ascii_case(name));
+        if !is_served && stands(Defence::HostList) {
             return Err(Problem::new(StatusCode::FORBIDDEN, "wrong_host", "this server does not serve this host")
                 .with_hint("use a host name that the operator has listed"));
         }
     }
     let mut origins = headers.get_all(ORIGIN).iter();
-    let is_allowed = match (origins.next(), origins.next()) {
+    let is_own = match (origins.next(), origins.next()) {
         (None, _) => true,
         (Some(origin), None) => origin.to_str().is_ok_and(|origin| {
             let is_same =
                 |scheme: &str| origin.strip_prefix(scheme).is_some_and(|rest| rest.eq_ignore_ascii_case(host));
-            is_same("http://") || is_same("https://") || shared.options.origins.iter().any(|listed| listed == origin)
+            is_same("http://") || is_same("https://")
         }),
         (Some(_), Some(_)) => false,
     };
-    if !is_allowed && stands(Defence::OriginList) {
+    if !is_listed && !is_own && stands(Defence::OriginList) {
         return Err(Problem::new(StatusCode::FORBIDDEN, "wrong_origin", "pages of this origin cannot use this server")
             .with_hint("ask the operator to list the origin"));
     }

@@ -53,7 +53,7 @@ pub(super) fn not_found() -> ErrorData {
 fn read_now(artifacts: &Artifacts, tenant: Option<&str>, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let id = id_of(uri).unwrap_or_default();
     let unread = |error| match error {
-        ArtifactError::Io(error) => failed(error),
+        ArtifactError::DiskFull(error) | ArtifactError::Io(error) => failed(error),
         ArtifactError::NotFound
         | ArtifactError::TooLarge { .. }
         | ArtifactError::Quota

@@ -140,7 +140,10 @@ async fn each_row_of_the_page_has_its_status_and_code() {
         let (_, status, code) = rows.iter().find(|(row, ..)| row == case).unwrap_or_else(|| panic!("no row: {case}"));
         assert_eq!((reply.status, &reply.code()), (*status, code), "{case}: {reply:?}");
     }
-    let untested = rows.iter().find(|(row, ..)| replies.iter().all(|(case, _)| case != row));
+    // A full disk is made inside the crate: `http::artifacts::tests` reads the row.
+    let elsewhere = "an upload for which the disk of the server has no room";
+    let is_tested = |row: &str| row == elsewhere || replies.iter().any(|(case, _)| *case == row);
+    let untested = rows.iter().find(|(row, ..)| !is_tested(row));
     assert!(untested.is_none(), "{untested:?}");
 }
 

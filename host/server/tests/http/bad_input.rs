@@ -8,31 +8,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use toolcell_server::ListenOptions;
 
-use crate::client::{Reply, request, send};
+use crate::client::{Reply, request, send, send_last};
 use crate::fixture::{BODY, Fixture, IN_FLIGHT};
+use crate::page::{ELSEWHERE, is_as_the_page_says, rows, told};
 
-const PAGE: &str = include_str!("../../../../docs/http.md");
 /// Far longer than the server waits in the test that uses it.
 pub(crate) const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 const JSON: &str = "Content-Type: application/json\r\n";
-
-/// The rows of the page's table: case, status, code. The code of an answer without a problem is `–`.
-fn rows() -> Vec<(String, String, String)> {
-    let table = PAGE.lines().skip_while(|line| !line.starts_with("| bad input |")).skip(2);
-    let rows = table.take_while(|line| line.starts_with('|'));
-    rows.map(|row| {
-        let mut cells = row.trim_matches('|').split('|').map(|cell| cell.trim().trim_matches('`').to_owned());
-        (cells.next().expect("a cell"), cells.next().expect("a cell"), cells.next().expect("a cell"))
-    })
-    .collect()
-}
-
-/// The code of an answer: that of a problem, or of a call that was refused.
-fn told(reply: &Reply) -> String {
-    let refused = || reply.json()["outcome"]["refusal"]["kind"].as_str().map(str::to_owned);
-    let code = if reply.status == 200 { refused() } else { Some(reply.code()).filter(|code| !code.is_empty()) };
-    code.unwrap_or_else(|| "–".into())
-}
 
 /// The requests whose answer needs nothing but the request, by the row that they belong to.
 fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
@@ -178,6 +160,19 @@ fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
     ]
 }
 
+/// Bodies whose client closes its side of the connection too early.
+async fn cut_off(fixture: &Fixture) -> Vec<(&'static str, Reply)> {
+    let headers = format!("Authorization: Bearer {}\r\n{JSON}", fixture.acme);
+    let whole = request("POST /v1/calls", &headers, r#"{"name": "echo"}"#);
+    let chunked = whole.replace("Content-Length: 16", "Transfer-Encoding: chunked");
+    let mut replies = Vec::new();
+    for bytes in [whole.replace(": 16", ": 17"), chunked.replace("\r\n\r\n", "\r\n\r\n10\r\n")] {
+        let reply = send_last(fixture.address, bytes.as_bytes()).await.expect("an answer");
+        replies.push(("a body that ends before its `Content-Length` or its last chunk", reply));
+    }
+    replies
+}
+
 /// The rows that need a state of the server, each made here.
 async fn in_some_state(fixture: &mut Fixture) -> Vec<(&'static str, Reply)> {
     let (acme, small) = (fixture.acme.clone(), fixture.small.clone());
@@ -242,20 +237,21 @@ async fn each_row_has_its_status_and_code() {
             .push((case, send(fixture.address, bytes.as_bytes()).await.unwrap_or_else(|| panic!("{case}: {bytes}"))));
     }
     replies.extend(in_some_state(&mut fixture).await);
+    replies.extend(cut_off(&fixture).await);
     let (mut complaints, mut tried) = (Vec::new(), BTreeSet::new());
     let rows = rows();
     for (case, reply) in &replies {
         let plain = case.replace('`', "");
-        let Some((_, status, code)) = rows.iter().find(|(row, _, _)| row.replace('`', "") == plain) else {
+        let Some((_, expected)) = rows.iter().find(|(row, _)| *row == plain) else {
             complaints.push(format!("the page has no row `{case}`: {reply:?}"));
             continue;
         };
         tried.insert(plain);
-        let got = (reply.status.to_string(), told(reply));
-        if got != (status.clone(), code.clone()) {
-            complaints.push(format!("{case}: {got:?}, and the page says {status} {code}: {reply:?}"));
+        let got = told(Some(reply));
+        if got != *expected {
+            complaints.push(format!("{case}: {got:?}, and the page says {expected:?}: {reply:?}"));
         }
-        if code != "–" && reply.status >= 400 {
+        if expected.1 != "–" && reply.status >= 400 {
             let problem = reply.json();
             let is_whole = reply.header("content-type") == Some("application/problem+json")
                 && problem["status"] == reply.status
@@ -272,15 +268,12 @@ async fn each_row_has_its_status_and_code() {
             }
         }
     }
-    let untried = rows.iter().map(|(row, _, _)| row.replace('`', "")).filter(|row| !tried.contains(row));
-    // These are tested by themselves: in this file, in `ending` and in `listening`.
-    let elsewhere = [
-        "a head that does not arrive in time",
-        "a call while the server shuts down",
-        "more bytes of bodies than the server holds",
-        "a request that is sent before the answer to the one before it (pipelining)",
-    ];
-    complaints.extend(untried.filter(|row| !elsewhere.contains(&row.as_str())).map(|row| format!("not tried: {row}")));
+    for (case, _) in &rows {
+        let is_tried = tried.contains(case);
+        if is_tried == ELSEWHERE.contains(&case.as_str()) {
+            complaints.push(format!("{case}: tried {is_tried}"));
+        }
+    }
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
@@ -373,6 +366,9 @@ async fn a_slow_head_and_an_idle_connection_are_closed() {
         closed.expect("the server closes the connection").unwrap();
         let answers = text.matches("HTTP/1.1 200 OK").count();
         assert_eq!(answers, bytes.matches("\r\n\r\n").count(), "{text}");
+        if answers == 0 {
+            is_as_the_page_says("a head that does not arrive in time", Reply::read(&text).as_ref());
+        }
     }
     assert_eq!(fixture.ask(&fixture.acme, "GET /v1/tools", "", "").await.status, 200, "others are served");
 }
@@ -387,6 +383,12 @@ async fn pipelined_requests_are_answered_in_order() {
     stream.write_all(text.as_bytes()).await.unwrap();
     let mut answers = String::new();
     stream.read_to_string(&mut answers).await.unwrap();
-    let statuses: Vec<_> = answers.match_indices("HTTP/1.1 ").map(|(at, _)| &answers[at + 9..at + 12]).collect();
-    assert_eq!(statuses, ["200", "404", "200", "200"], "{answers}");
+    let replies: Vec<_> =
+        answers.split("HTTP/1.1 ").skip(1).map(|answer| Reply::read(&format!("HTTP/1.1 {answer}"))).collect();
+    let statuses: Vec<_> = replies.iter().flatten().map(|reply| reply.status).collect();
+    assert_eq!(statuses, [200, 404, 200, 200], "{answers}");
+    for answered in [0, 2, 3] {
+        let case = "a request that is sent before the answer to the one before it (pipelining)";
+        is_as_the_page_says(case, replies[answered].as_ref());
+    }
 }

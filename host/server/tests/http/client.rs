@@ -16,7 +16,7 @@ pub(crate) struct Reply {
 
 impl Reply {
     /// Reads the text of a response. `None`: the connection was closed without one.
-    fn read(text: &str) -> Option<Self> {
+    pub(crate) fn read(text: &str) -> Option<Self> {
         let (head, body) = text.split_once("\r\n\r\n")?;
         let mut lines = head.lines();
         let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
@@ -74,6 +74,18 @@ pub(crate) async fn send(address: SocketAddr, bytes: &[u8]) -> Option<Reply> {
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     // The server may answer and close before it has read everything.
     let _ = stream.write_all(bytes).await;
+    answer(stream).await
+}
+
+/// The same, and closes its side of the connection after the bytes.
+pub(crate) async fn send_last(address: SocketAddr, bytes: &[u8]) -> Option<Reply> {
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    stream.write_all(bytes).await.expect("it is sent");
+    stream.shutdown().await.expect("it is closed");
+    answer(stream).await
+}
+
+async fn answer(mut stream: TcpStream) -> Option<Reply> {
     let mut text = Vec::new();
     let _ = stream.read_to_end(&mut text).await;
     Reply::read(&String::from_utf8_lossy(&text))

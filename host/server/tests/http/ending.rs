@@ -8,7 +8,9 @@ use tokio::net::TcpStream;
 use toolcell::ToolCall;
 use toolcell_server::{CallRequest, ListenOptions, Principal, Refused};
 
+use crate::client::Reply;
 use crate::fixture::Fixture;
+use crate::page::is_as_the_page_says;
 
 const BODY: &str = r#"{"name": "echo", "arguments": {}}"#;
 
@@ -52,7 +54,7 @@ async fn a_server_that_shuts_down_waits_for_its_requests_and_takes_no_new_ones()
     late.write_all(BODY.as_bytes()).await.unwrap();
     let mut answer = String::new();
     late.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("\"code\":\"draining\""), "{answer}");
+    is_as_the_page_says("a call while the server shuts down", Reply::read(&answer).as_ref());
     let request = CallRequest::new(ToolCall::new("a", "echo", "{}"));
     let refused = service.call(&Principal::new(Some("acme"), "key:other"), request).await;
     assert!(matches!(refused, Err(Refused::Draining)), "{refused:?}");

@@ -16,14 +16,18 @@ use crate::web::{JSON, Reply, Web, modern, start};
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const PAGE: &str = include_str!("../../../../docs/mcp.md");
 /// Rows with tests of their own, which read the row: they need a state of the server.
-const ELSEWHERE: [&str; 6] = [
+const ELSEWHERE: [&str; 7] = [
     "more bytes of bodies and of `resources/read` than the server holds",
     "an id that a running request of the session has",
     "more sessions than a tenant may have",
     "more open streams than a tenant may have: `GET`, `subscriptions/listen`",
-    "a call without quota, or with too many calls running",
+    "a call without quota",
+    "a call while as many run as the tenant or the server can have",
     "a key of a tenant that is not served",
 ];
+
+/// What is served.
+const REVISIONS: [&str; 3] = ["2025-06-18", "2025-11-25", "2026-07-28"];
 
 /// A row of a table of the page.
 pub(crate) struct Row {
@@ -32,25 +36,35 @@ pub(crate) struct Row {
     status: u16,
     /// The code of an answer without an error of the protocol is 0.
     pub(crate) code: i64,
-    /// The codes that the error's data or the problem can have, if the row says any.
-    words: Vec<&'static str>,
+    /// The code that the error's data or the problem has.
+    pub(crate) word: Option<&'static str>,
+    /// Whether the answer lists the revisions that are served.
+    has_list: bool,
     /// Whether the answer says when to try again.
     can_wait: bool,
 }
 
 impl Row {
-    /// What differs from the answer.
+    /// What differs from the answer over HTTP.
     fn complaint(&self, reply: &Reply) -> Option<String> {
         let message = reply.message();
-        let error = &message["error"];
-        let word = if error.is_null() { &message["code"] } else { &error["data"]["code"] };
-        let has_word = self.words.is_empty() || self.words.iter().any(|known| word == known);
-        let wait = error["data"]["retry_after_ms"].as_u64().map(|wait| wait.div_ceil(1000).max(1).to_string());
-        let is_good = (reply.status, error["code"].as_i64().unwrap_or(0)) == (self.status, self.code)
-            && has_word
+        let wait = message["error"]["data"]["retry_after_ms"].as_u64();
+        let wait = wait.map(|wait| wait.div_ceil(1000).max(1).to_string());
+        let is_good = reply.status == self.status
+            && self.is_told_by(&message)
             && wait.as_deref() == reply.header("retry-after")
             && wait.is_some() == self.can_wait;
         (!is_good).then(|| format!("{}: {reply:?}", self.case))
+    }
+
+    /// Whether the message has the row's codes, and no other.
+    pub(crate) fn is_told_by(&self, message: &Value) -> bool {
+        let error = &message["error"];
+        let word = if error.is_null() { &message["code"] } else { &error["data"]["code"] };
+        let list = &error["data"]["supported"];
+        error["code"].as_i64().unwrap_or(0) == self.code
+            && word.as_str() == self.word
+            && if self.has_list { *list == json!(REVISIONS) } else { list.is_null() }
     }
 }
 
@@ -75,10 +89,10 @@ pub(crate) fn rows(head: &str) -> Vec<Row> {
             digits.parse::<i64>().map_or(0, |number| sign * number)
         };
         let (status, code) = if cells.len() == 3 { (cells[1], cells[2]) } else { ("", cells[1]) };
-        let words = code.split('`').skip(1).step_by(2).collect();
+        let (word, has_list) = (code.split('`').nth(1), code.ends_with(", with the list"));
         let can_wait = status.ends_with(", `Retry-After`");
         let status = u16::try_from(number(status)).expect("a status");
-        Row { case: cells[0], status, code: number(code), words, can_wait }
+        Row { case: cells[0], status, code: number(code), word, has_list, can_wait }
     })
     .collect()
 }
@@ -129,9 +143,9 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
         ("a notification with an id; a request without one", post(session, r#"{"jsonrpc":"2.0","method":"ping"}"#)),
         ("a cancellation of a request that does not run, also a second one", post(session, cancel)),
         ("a cancellation of a request that does not run, also a second one", post(session, cancel)),
-        ("not `application/json`; a `Content-Encoding`", send("POST", "Content-Type: text/plain\r\n", ping)),
-        ("not `application/json`; a `Content-Encoding`", send("POST", "", ping)),
-        ("not `application/json`; a `Content-Encoding`", post(&format!("{session}Content-Encoding: gzip\r\n"), ping)),
+        ("a `Content-Type` other than `application/json`", send("POST", "Content-Type: text/plain\r\n", ping)),
+        ("a `Content-Type` other than `application/json`", send("POST", "", ping)),
+        ("a `Content-Encoding`, such as `gzip`", post(&format!("{session}Content-Encoding: gzip\r\n"), ping)),
         ("longer than the server reads", long.into_bytes()),
         ("no JSON, nested too deep, duplicate members, not UTF-8", post("", "{")),
         ("no JSON, nested too deep, duplicate members, not UTF-8", post(session, &deep)),
@@ -168,9 +182,9 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
         ),
         ("`initialize` in an open session", post(session, &opening_session)),
         ("`initialize` without params, or with params that do not fit", post("", &ping.replace("ping", "initialize"))),
-        ("a wrong `Origin` or `Host`", post(&format!("{session}Origin: https://evil.example\r\n"), ping)),
-        ("a wrong `Origin` or `Host`", post(&format!("{session}Origin: null\r\n"), ping)),
-        ("a wrong `Origin` or `Host`", other_host.into_bytes()),
+        ("an `Origin` that is not listed", post(&format!("{session}Origin: https://evil.example\r\n"), ping)),
+        ("an `Origin` that is not listed", post(&format!("{session}Origin: null\r\n"), ping)),
+        ("a `Host` that is not listed", other_host.into_bytes()),
         ("an unknown revision", post(&format!("{session}MCP-Protocol-Version: 2030-01-01\r\n"), ping)),
         (
             "an unknown revision",
@@ -255,8 +269,19 @@ async fn about_questions() -> Vec<(&'static str, Reply)> {
     let uri = format!("toolcell://artifacts/{}", "0".repeat(64));
     let read = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": uri}});
     replies.push(("`resources/read` of an unknown artifact", web.post(0, &session, &read).await));
-    let unknown = json!({"jsonrpc": "2.0", "id": 1, "method": "no/such"});
-    replies.push(("an unknown method in a session", web.post(0, &session, &unknown).await));
+    for (case, method, params) in [
+        ("an unknown method in a session", "no/such", json!({})),
+        ("params that do not fit the method", "tools/call", json!({"name": 5})),
+        ("a cursor that is not valid", "tools/list", json!({"cursor": "?"})),
+    ] {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        replies.push((case, web.post(0, &session, &message).await));
+        if method != "no/such" {
+            let (headers, mut message) = modern(1, method, Some("text"));
+            message["params"].as_object_mut().unwrap().extend(params.as_object().unwrap().clone());
+            replies.push((case, web.post(0, &headers, &message).await));
+        }
+    }
     replies
 }
 
@@ -268,6 +293,12 @@ async fn each_bad_message_has_its_status_and_code() {
     let mut replies = about_questions().await;
     for (case, bytes) in requests(&web, &session) {
         replies.push((case, web.send_bytes(&bytes).await));
+    }
+    let cut_off = web.request(0, "POST", &format!("{JSON}{session}"), "{").replace(": 1\r\n", ": 2\r\n");
+    let chunked = cut_off.replace("Content-Length: 2", "Transfer-Encoding: chunked");
+    for bytes in [&cut_off, &chunked.replace("\r\n\r\n{", "\r\n\r\n2\r\n{")] {
+        let reply = web.send_last(bytes.as_bytes()).await;
+        replies.push(("a body that ends before its `Content-Length` or its last chunk", reply));
     }
     let rows = rows("| request over HTTP |");
     let mut complaints = Vec::new();

@@ -97,8 +97,7 @@ async fn a_tenant_without_quota_is_told_when_to_try_again_before_its_call() {
     let (unknown, unknown_call) = modern(1, "tools/call", Some("nothing"));
     for (headers, call) in [(headers, call), (format!("{JSON}{unknown}"), unknown_call)] {
         let refused = web.send_with(&web.globex, "POST", &headers, &call.to_string()).await;
-        is_as_the_page_says("a call without quota, or with too many calls running", &refused);
-        assert_eq!(refused.message()["error"]["data"]["code"], "quota", "{refused:?}");
+        is_as_the_page_says("a call without quota", &refused);
     }
     let counted = service.metrics_text();
     assert!(counted.contains(r#"toolcell_refused_total{tenant="globex",code="quota"} 2"#), "{counted}");

@@ -112,6 +112,18 @@ impl Web {
     pub(super) async fn send_bytes(&self, request: &[u8]) -> Reply {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(request).await.unwrap();
+        Self::answer(stream).await
+    }
+
+    /// The same, and closes its side of the connection after the bytes.
+    pub(super) async fn send_last(&self, request: &[u8]) -> Reply {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(request).await.unwrap();
+        stream.shutdown().await.unwrap();
+        Self::answer(stream).await
+    }
+
+    async fn answer(mut stream: TcpStream) -> Reply {
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).await.unwrap();
         let text = String::from_utf8(bytes).unwrap();

@@ -91,6 +91,14 @@ fn chatters(lines: u32) -> u32 {
     lines
 }
 
+/// Writes a text to standard output and standard error.
+#[tool]
+fn prints(text: String) {
+    print!("{text}");
+    eprint!("{text}");
+    let _ = std::io::stdout().flush();
+}
+
 /// Writes a byte to standard output, so many million times, and never the end of a line.
 #[tool]
 fn pours(byte: u8, millions: u32) -> u32 {
@@ -175,6 +183,7 @@ tools![
     impatient,
     lies,
     chatters,
+    prints,
     pours,
     looks_around,
     remembers,

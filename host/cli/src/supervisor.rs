@@ -1,0 +1,52 @@
+//! Tells the supervisor that started the server when it takes calls, and when it ends: the protocol `sd_notify` of systemd.
+//!
+//! In: `NOTIFY_SOCKET`, a path or an abstract name after `@`. Out: one datagram for each state.
+//! Invariants: a socket that cannot be used costs a warning and nothing else, and a supervisor that does not read holds the
+//! server up for [`PATIENCE`] at most; no child of the server gets the variable: children start with an empty environment.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
+
+use crate::env;
+use crate::printer::Printer;
+
+/// Time for the supervisor to take a datagram.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What a supervisor is told.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum State {
+    /// The server listens.
+    Ready,
+    /// A signal ends the server.
+    Stopping,
+}
+
+/// Tells it, where there is a supervisor that asks for it.
+pub(crate) fn tell(printer: &Printer, state: State) {
+    let Some(socket) = env::notify_socket() else { return };
+    let message = match state {
+        State::Ready => "READY=1",
+        State::Stopping => "STOPPING=1",
+    };
+    if let Err(error) = send(&socket, message) {
+        let socket = socket.to_string_lossy();
+        printer.note("warning", &format!("the supervisor at NOTIFY_SOCKET={socket} was not told {message}: {error}"));
+    }
+}
+
+fn send(socket: &OsStr, message: &str) -> io::Result<()> {
+    let address = match socket.as_bytes() {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
+        [b'/', ..] => SocketAddr::from_pathname(socket)?,
+        _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, "it begins neither with `/` nor with `@`")),
+    };
+    let own = UnixDatagram::unbound()?;
+    own.set_write_timeout(Some(PATIENCE))?;
+    own.send_to_addr(message.as_bytes(), &address)?;
+    Ok(())
+}

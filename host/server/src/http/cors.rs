@@ -1,0 +1,67 @@
+//! Answers to browser pages of listed origins (CORS): which requests they can send, and what they can read.
+//!
+//! In: the header `Origin`. Out: headers of the answer, and the answer to a preflight request.
+//! Invariants: only a listed origin is named, and never `*`; browsers add no credentials of their own; a preflight reaches no
+//! route, and needs no key, because browsers send none with it.
+//! Source: docs/http.md, "Browser pages".
+
+use axum::extract::Request;
+use axum::response::{IntoResponse as _, Response};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
+};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+
+use super::HttpOptions;
+
+/// The methods of all routes.
+const METHODS: &str = "GET, HEAD, POST, DELETE";
+/// The headers that the routes read.
+const SENT: &str = "accept, authorization, baggage, content-type, idempotency-key, if-none-match, if-range, last-event-id, \
+                    mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, range, traceparent, tracestate, x-request-id";
+/// How the headers of MCP begin that repeat an argument. Tools choose the rest of the name.
+const PARAMETER: &str = "mcp-param-";
+/// The headers of answers that a page can read, besides those that it always can.
+const READ: &str = "accept-ranges, allow, content-disposition, content-range, etag, idempotency-replayed, mcp-session-id, retry-after, \
+                    www-authenticate, x-request-id";
+/// Seconds for which a browser can keep the answer to a preflight: browsers keep none for longer.
+const KEPT: &str = "7200";
+
+/// The origin of the request, if it is a listed one.
+pub(super) fn listed(options: &HttpOptions, headers: &HeaderMap) -> Option<HeaderValue> {
+    let mut origins = headers.get_all(ORIGIN).iter();
+    let (Some(origin), None) = (origins.next(), origins.next()) else { return None };
+    options.origins.iter().any(|listed| listed.as_bytes() == origin.as_bytes()).then(|| origin.clone())
+}
+
+/// Whether a browser asks what a page can send.
+pub(super) fn is_preflight(request: &Request) -> bool {
+    request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// The answer to a preflight of a listed origin.
+pub(super) fn preflight(headers: &HeaderMap) -> Response {
+    let asked = headers.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|asked| asked.to_str().ok()).unwrap_or_default();
+    let asked = asked.split(',').map(|name| name.trim().to_ascii_lowercase());
+    let parameters = asked.filter(|name| name.starts_with(PARAMETER));
+    let sent = parameters.fold(SENT.to_owned(), |sent, name| format!("{sent}, {name}"));
+    let told = [
+        (ACCESS_CONTROL_ALLOW_METHODS, METHODS),
+        (ACCESS_CONTROL_ALLOW_HEADERS, &*sent),
+        (ACCESS_CONTROL_MAX_AGE, KEPT),
+    ];
+    (StatusCode::NO_CONTENT, told).into_response()
+}
+
+/// Lets a page of this listed origin read the answer.
+pub(super) fn mark(options: &HttpOptions, origin: Option<HeaderValue>, answer: &mut HeaderMap) {
+    if !options.origins.is_empty() {
+        answer.append(VARY, HeaderValue::from_static("origin"));
+    }
+    if let Some(origin) = origin {
+        answer.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        answer.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(READ));
+    }
+}

@@ -1,0 +1,138 @@
+//! Browser pages of listed origins: what they can send and read, and what pages of others cannot.
+
+use std::net::SocketAddr;
+
+use toolcell_server::mcp::{McpOptions, routes};
+use toolcell_server::{ApiKeyStore, Authenticator, HttpOptions, HttpServer, ListenOptions, Service};
+
+use crate::client::{Reply, request, send};
+use crate::fixture::{served, tools};
+
+const LISTED: &str = "http://localhost:3000";
+const ALLOW_ORIGIN: &str = "access-control-allow-origin";
+const ECHO: &str = r#"{"name": "echo"}"#;
+
+/// A server with both protocols, and a key for it.
+async fn start(http: HttpOptions) -> (SocketAddr, String, tempfile::TempDir) {
+    let service = Service::builder(served(&tools().0)).build().expect("a fixture");
+    let dir = tempfile::tempdir().expect("a fixture");
+    let keys = ApiKeyStore::open(dir.path().join("keys.json")).expect("a fixture");
+    let key = keys.add("acme").expect("a fixture").key.expose().to_owned();
+    let options = ListenOptions::default().with_http(http);
+    let options = options.with_protected(routes(service.clone(), McpOptions::default()));
+    let server = HttpServer::bind(service, Authenticator::api_keys(keys), options).await.expect("a fixture");
+    let address = server.address();
+    tokio::spawn(server.serve(std::future::pending()));
+    (address, key, dir)
+}
+
+async fn ask(address: SocketAddr, line: &str, headers: &str, body: &str) -> Reply {
+    send(address, request(line, headers, body).as_bytes()).await.expect("a response")
+}
+
+/// The words of a header that lists some.
+fn words<'a>(reply: &'a Reply, name: &str) -> Vec<&'a str> {
+    reply.header(name).unwrap_or_default().split(", ").collect()
+}
+
+#[track_caller]
+fn is_for_the_listed_origin(reply: &Reply) {
+    assert_eq!(reply.header(ALLOW_ORIGIN), Some(LISTED), "{reply:?}");
+    assert_eq!(reply.header("vary"), Some("origin"), "{reply:?}");
+    assert_eq!(reply.header("access-control-allow-credentials"), None, "{reply:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_a_listed_origin_asks_without_a_key_what_it_can_send() {
+    let (address, ..) = start(HttpOptions::default().with_origin(LISTED)).await;
+    for path in ["/v1/calls", "/v1/artifacts/abc", "/mcp", "/health"] {
+        for wanted in ["", "Access-Control-Request-Headers: authorization, mcp-param-city, Mcp-Param-Day, cookie\r\n"] {
+            let headers = format!("Origin: {LISTED}\r\nAccess-Control-Request-Method: POST\r\n{wanted}");
+            let reply = ask(address, &format!("OPTIONS {path}"), &headers, "").await;
+            assert_eq!((reply.status, &*reply.body), (204, ""), "{path}: {reply:?}");
+            is_for_the_listed_origin(&reply);
+            assert_eq!(words(&reply, "access-control-allow-methods"), ["GET", "HEAD", "POST", "DELETE"]);
+            assert_eq!(reply.header("access-control-max-age"), Some("7200"));
+            let sent = words(&reply, "access-control-allow-headers");
+            for name in ["authorization", "content-type", "idempotency-key", "mcp-session-id", "range", "traceparent"] {
+                assert!(sent.contains(&name), "{name}: {sent:?}");
+            }
+            for name in ["mcp-param-city", "mcp-param-day"] {
+                assert_eq!(sent.contains(&name), !wanted.is_empty(), "{name}: {sent:?}");
+            }
+            assert!(!sent.contains(&"cookie") && !sent.contains(&"*"), "{sent:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_a_listed_origin_reads_every_answer_problems_too() {
+    let (address, key, _dir) = start(HttpOptions::default().with_origin(LISTED)).await;
+    let json = "Content-Type: application/json\r\n";
+    let own = format!("Authorization: Bearer {key}\r\n{json}Origin: {LISTED}\r\n");
+    let ping = r#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#;
+    let no_key = format!("{json}Origin: {LISTED}\r\n");
+    for (line, headers, body, status) in [
+        ("POST /v1/calls", own.clone(), ECHO, 200),
+        ("POST /v1/calls", own.clone(), "{", 400),
+        ("POST /v1/calls", no_key.clone(), ECHO, 401),
+        ("POST /v1/calls", format!("{own}x-request-id: a b\r\n"), ECHO, 400),
+        ("GET /v1/nope", own.clone(), "", 404),
+        ("PUT /v1/calls", own.clone(), "", 405),
+        // It asks for no method, so it is no preflight.
+        ("OPTIONS /v1/calls", own.clone(), "", 405),
+        ("POST /mcp", no_key.clone(), ping, 401),
+        ("POST /mcp", own, ping, 406),
+        ("GET /health", no_key, "", 200),
+    ] {
+        let reply = ask(address, line, &headers, body).await;
+        assert_eq!(reply.status, status, "{line}: {reply:?}");
+        is_for_the_listed_origin(&reply);
+        let read = words(&reply, "access-control-expose-headers");
+        for name in ["x-request-id", "mcp-session-id", "retry-after", "www-authenticate", "idempotency-replayed"] {
+            assert!(read.contains(&name), "{name}: {read:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_origin_is_refused_and_without_one_nothing_is_said_of_pages() {
+    let (address, key, _dir) = start(HttpOptions::default().with_origin(LISTED)).await;
+    let key = format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n");
+    let preflight = "Access-Control-Request-Method: POST\r\n";
+    let own = format!("http://localhost:{}", address.port());
+    let host = |line: &str, headers: &str, body: &str| {
+        request(line, headers, body).replace("Host: localhost\r\n", &format!("Host: localhost:{}\r\n", address.port()))
+    };
+    for path in ["/v1/calls", "/mcp", "/health"] {
+        for other in ["http://localhost:3001", "https://localhost:3000", "http://localhost:3000.evil.example", "null"] {
+            for (line, more) in [("OPTIONS", preflight), ("POST", &*key)] {
+                let reply = ask(address, &format!("{line} {path}"), &format!("Origin: {other}\r\n{more}"), "").await;
+                assert_eq!((reply.status, &*reply.code()), (403, "wrong_origin"), "{line} {path} {other}");
+                assert_eq!(reply.header(ALLOW_ORIGIN), None, "{reply:?}");
+            }
+        }
+        // Two are none.
+        let two = format!("Origin: {LISTED}\r\nOrigin: {LISTED}\r\n{preflight}");
+        let reply = ask(address, &format!("OPTIONS {path}"), &two, "").await;
+        assert_eq!((reply.status, reply.header(ALLOW_ORIGIN)), (403, None), "{reply:?}");
+    }
+    for origin in [String::new(), format!("Origin: {own}\r\n")] {
+        let reply = send(address, host("POST /v1/calls", &format!("{key}{origin}"), ECHO).as_bytes()).await;
+        let reply = reply.expect("a response");
+        assert_eq!((reply.status, reply.header(ALLOW_ORIGIN)), (200, None), "{origin}: {reply:?}");
+        assert_eq!(reply.header("vary"), Some("origin"), "an answer for another origin differs");
+        let reply = send(address, host("OPTIONS /v1/calls", &format!("{origin}{preflight}"), "").as_bytes()).await;
+        assert_eq!(reply.expect("a response").status, 405, "{origin}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_listed_origins_says_nothing_of_pages() {
+    let (address, key, _dir) = start(HttpOptions::default()).await;
+    let headers = format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n");
+    let reply = ask(address, "POST /v1/calls", &headers, ECHO).await;
+    assert_eq!((reply.status, reply.header(ALLOW_ORIGIN), reply.header("vary")), (200, None, None), "{reply:?}");
+    let headers = format!("Origin: {LISTED}\r\nAccess-Control-Request-Method: POST\r\n");
+    assert_eq!(ask(address, "OPTIONS /v1/calls", &headers, "").await.status, 403);
+}
