@@ -2,7 +2,8 @@
 
 /// Write a commented `toolcell.toml` that names the components of this folder
 ///
-/// Each component file `*.wasm` of the folder gets a section under its file's name, without grants. Every other setting is
+/// Each component file `*.wasm` of the folder gets a section under its file's name, without grants, and so does each program for
+/// WASI preview 1. What does not describe its tools itself gets `as`. Every other setting is
 /// there as an example that is commented out. `--config FILE` writes another file, for the components of its folder. A file
 /// that exists is not changed. The next commands are printed.
 #[derive(Debug, clap::Args)]
