@@ -26,6 +26,7 @@ mod scratch;
 mod snapshot;
 mod step;
 mod trim;
+mod venv;
 
 pub use create::{Created, create};
 pub use error::{Error, ErrorKind, Fault};
