@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar, overload
+from typing import Any, List, TypeVar, overload
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -145,7 +145,7 @@ class _KeyStore:
     def set_bytes(self, key: str, value: bytes, *, ttl_ms: int | None = None) -> int: ...
     def set(self, key: str, value: Any, *, ttl_ms: int | None = None) -> int: ...
     def delete(self, key: str) -> bool: ...
-    def list(self, prefix: str = "") -> "list[str]":
+    def list(self, prefix: str = "") -> List[str]:
         """The keys that begin with the prefix."""
 
 
