@@ -1,5 +1,5 @@
 //! Tools in Python, C and Rust from their source to their cases, with the compilers of the Python registry and cargo: the
-//! common cases, the example tools, and what `toolcell new` makes. Tools in TypeScript with the npm packages that they import.
+//! common cases, the example tools, what `toolcell new` makes, and the way from there to a client. Tools in TypeScript with the npm packages that they import.
 //! Components and programs that were not made for toolcell (`existing`).
 //!
 //! Invariants: a common case is run for every language, or is named with a reason in the project's `skipped.txt`; a name there
@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
@@ -61,11 +61,12 @@ pub(crate) fn run() -> Result<()> {
     if !bench.types_hold(&packages, &made.join("types"))? {
         failed.push("types".to_owned());
     }
-    let toolcell = |words: &[&OsStr]| bench.toolcell(words);
-    let printed = |words: &[&OsStr]| bench.printed(words);
-    let programs =
-        existing::Programs { python: &bench.python, packages: &packages, toolcell: &toolcell, printed: &printed };
+    let toolcell = |words: &[&OsStr]| bench.command(words);
+    let programs = existing::Programs { python: &bench.python, packages: &packages, command: &toolcell };
     failed.extend(existing::run(&programs)?);
+    // As an author without the compilers goes: each build tells the command that installs its own.
+    let walk = "first_tool::a_build_without_its_compiler_tells_the_command_that_leads_on";
+    cargo(root(), &["test", "--workspace", "--locked", "--test", "command", "--", "--ignored", "--exact", walk])?;
     ensure!(failed.is_empty(), "these projects failed, see above: {}", failed.join(", "));
     Ok(())
 }
@@ -97,11 +98,7 @@ impl Bench {
         Ok(self.command(words)?.status().context("the command does not start")?.success())
     }
 
-    /// What the command prints.
-    fn printed(&self, words: &[&OsStr]) -> Result<Output> {
-        self.command(words)?.output().context("the command does not start")
-    }
-
+    /// The command with these words, and the compilers in its `PATH`.
     fn command(&self, words: &[&OsStr]) -> Result<Command> {
         let programs = self.python.parent().context("the interpreter has no folder")?;
         let mut command = Command::new(&self.command);

@@ -1,5 +1,15 @@
 // The second part of the module `toolcell`: what the runtime asks.
 const MAX_DEPTH = 127, MAX_CAUSES = 5;
+// What JSON writes as `{}`, whatever it contains.
+const OPAQUE = new Set(["Map", "Set", "WeakMap", "WeakSet", "Map Iterator", "Set Iterator", "Array Iterator", "Generator", "Promise",
+  "RegExp", "ArrayBuffer", "DataView"].map((name) => `[object ${name}]`));
+// A method is made when it is read first: here that is in the snapshot, and not in each call.
+const { toString: tag } = Object.prototype, { includes } = String.prototype;
+const transparent = (_, value) => {
+  const type = typeof value === "object" && value !== null ? tag.call(value) : "";
+  if (OPAQUE.has(type)) wrong(`the type ${type.slice(8, -1)} has no JSON form`);
+  return value;
+};
 // For `stringify`: refuses what JSON would write as something else, and what the host would refuse.
 const checked = () => {
   const depths = new Map();
@@ -18,6 +28,8 @@ const checked = () => {
 const tried = (value) => {
   try {
     const text = stringify(value, checked());
+    // To look at the type of every object would cost thousands of instructions each, and this costs so many once.
+    if (typeof value === "object" && text !== undefined && value !== null && includes.call(text, "{}")) stringify(value, transparent);
     return text === undefined && value !== undefined ? { problem: `the type ${typeof value} has no JSON form` } : { text: text ?? "null" };
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;

@@ -16,6 +16,7 @@ use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
 use self::compiler::Compiler;
+pub(crate) use self::compiler::PACKAGE;
 use crate::scratch::Scratch;
 use crate::step::Step;
 use crate::{Error, ErrorKind, Fault};
@@ -54,10 +55,11 @@ pub(crate) struct Compiled {
 
 /// Builds the component of the file `entry`, a path below `folder`, and of the other C files beside it if it is a project's.
 pub(crate) fn build(folder: &Path, entry: &str, is_project: bool, tell: &dyn Fn(Step)) -> Result<Compiled, Error> {
+    let typed = folder;
     let folder = folder.canonicalize().map_err(|error| Error::file("read the folder", folder, &error))?;
     let scratch = Scratch::new("c")?;
     tell(Step::Find { program: "a C compiler".to_owned() });
-    let compiler = Compiler::find(&folder, &scratch)?;
+    let compiler = Compiler::find(&folder, typed, &scratch)?;
     for (path, text) in INCLUDED {
         scratch.write(&format!("sdk/{path}"), text)?;
     }
@@ -73,7 +75,7 @@ pub(crate) fn build(folder: &Path, entry: &str, is_project: bool, tell: &dyn Fn(
     command.arg(format!("-fmacro-prefix-map={}=toolcell", scratch.join("sdk").display()));
     command.current_dir(&folder).arg("-I").arg(scratch.join("sdk")).arg("-o").arg(&module).args(&sources);
     tell(Step::Run { program: "the C compiler", source: entry.to_owned() });
-    let done = command.output().map_err(|error| compiler::missing(&error.to_string()))?;
+    let done = command.output().map_err(|error| compiler::missing(typed, &error.to_string()))?;
     // The author knows no place of the header: it is in the temporary folder.
     let own = format!("{}/", scratch.join("sdk").display());
     let said = String::from_utf8_lossy(&done.stderr).replace(&own, "");

@@ -10,6 +10,7 @@ mod generate;
 mod judge;
 mod junit;
 mod others;
+mod pattern;
 mod rewrite;
 mod run;
 mod shrink;
@@ -23,6 +24,7 @@ pub use coverage::Coverage;
 pub use file::{Budget, Case, Context, Exchange, Expect, OtherTool, Suite, find, read};
 pub use fuzz::{FuzzFailure, FuzzOptions, FuzzReport};
 pub use junit::junit;
+pub use pattern::Pattern;
 pub(crate) use run::grants;
 pub use run::{Cases, Options};
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rust_embed::RustEmbed;
 
-use crate::{Error, ErrorKind, Language, c};
+use crate::{Error, ErrorKind, Language, c, python, venv};
 
 /// A file of a template: its path, and its text with `NAME` for the project's name.
 type File = (&'static str, &'static str);
@@ -28,8 +28,12 @@ const TYPESCRIPT: [File; 4] = [
     (".gitignore", "*.wasm\n"),
     EDITOR,
 ];
-const PYTHON: [File; 2] =
-    [("tool.py", include_str!("templates/python/tool.py")), (".gitignore", "*.wasm\n.venv/\n__pycache__/\n")];
+const PYTHON: [File; 3] = [
+    ("tool.py", include_str!("templates/python/tool.py")),
+    // Where Pyright and Pylance look for the types of modules that are not installed.
+    ("typings/toolcell/__init__.pyi", include_str!("templates/python/toolcell.pyi")),
+    (".gitignore", "*.wasm\n.venv/\n__pycache__/\n"),
+];
 const RUST: [File; 3] = [
     ("src/lib.rs", include_str!("templates/rust/lib.rs")),
     ("Cargo.toml", include_str!("templates/rust/Cargo.toml.txt")),
@@ -49,6 +53,9 @@ const RUST_PACKAGES: [&str; 2] = [RUST_SDK, "toolcell-guest-macros"];
 /// name and for that of the SDK.
 const RUST_LOCK: &str = include_str!("templates/rust/project.lock");
 const README: &str = include_str!("templates/README.md");
+/// What the page of a project says before its commands, with `INSTALL` for the command that installs the compiler.
+const PYTHON_SETUP: &str = include_str!("templates/python/setup.md");
+const C_SETUP: &str = include_str!("templates/c/setup.md");
 /// Characters of a project's name.
 const MAX_NAME: usize = 64;
 
@@ -100,7 +107,7 @@ pub fn create(folder: &Path, language: Language) -> Result<Created, Error> {
         Language::C => (&C, "src/tool.c"),
     };
     let mut files = Vec::new();
-    let readme = README.replace("SOURCE", source);
+    let readme = README.replace("SOURCE", source).replace("SETUP\n", &setup(language));
     for (path, text) in own.iter().chain(&SHARED).copied().chain([("README.md", readme.as_str())]) {
         // The header has macros with parameters of this name.
         let text = if path == "toolcell.h" { text.to_owned() } else { text.replace("NAME", name) };
@@ -114,6 +121,16 @@ pub fn create(folder: &Path, language: Language) -> Result<Created, Error> {
     }
     files.sort();
     Ok(Created { folder: folder.to_owned(), files })
+}
+
+/// What has to be installed into the project's folder first.
+fn setup(language: Language) -> String {
+    let (text, package) = match language {
+        Language::Python => (PYTHON_SETUP, python::PACKAGE),
+        Language::C => (C_SETUP, c::PACKAGE),
+        Language::JavaScript | Language::TypeScript | Language::Rust => return String::new(),
+    };
+    text.replace("INSTALL", &venv::install(Path::new("."), package)) + "\n"
 }
 
 /// The packages in the order in which cargo writes them.

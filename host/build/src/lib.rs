@@ -27,6 +27,7 @@ mod snapshot;
 mod step;
 mod tools;
 mod trim;
+mod venv;
 
 pub use create::{Created, create};
 pub use error::{Error, ErrorKind, Fault};

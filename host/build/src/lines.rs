@@ -66,6 +66,12 @@ pub fn shown_lines(lines: &[SourceLine]) -> Vec<String> {
     lines.chunk_by(|one, other| one == other).flat_map(folded).collect()
 }
 
+/// The places below a message: a line for each, as the SDKs tell those of an exception.
+pub(crate) fn told_lines(lines: &[SourceLine]) -> String {
+    let lines = shown_lines(lines).into_iter();
+    lines.map(|line| format!("\n    {}{line}", if line.starts_with('…') { "" } else { "at " })).collect()
+}
+
 /// The places in the author's files of these positions, innermost first: at most 24. None if the component has no debug
 /// information, or if it cannot be read.
 ///

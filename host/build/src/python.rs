@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use crate::scratch::Scratch;
 use crate::step::Step;
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, venv};
 
 const PROGRAM: &str = "componentize-py";
 /// The version of it that is used.
 const VERSION: &str = "0.25.1";
+/// What pip installs.
+pub(crate) const PACKAGE: &str = "componentize-py==0.25.1";
 /// How long componentize-py may run: it evaluates the author's modules, and takes seconds.
 const LONGEST: Duration = Duration::from_secs(120);
 const WORLD: &str = "toolcell:tool/toolbox-with-grants";
@@ -37,9 +39,10 @@ const FILES: [(&str, &str); 11] = [
 /// Builds the component of the module `entry`, a path below `folder`.
 pub(crate) fn build(folder: &Path, entry: &str, tell: &dyn Fn(Step)) -> Result<Vec<u8>, Error> {
     let absolute = |path: &Path| path.canonicalize().map_err(|error| Error::file("read the folder", path, &error));
+    let typed = folder;
     let folder = absolute(folder)?;
     tell(Step::Find { program: format!("{PROGRAM} {VERSION}") });
-    let program = find(&folder)?;
+    let program = find(&folder).map_err(|why| missing(typed, &why))?;
     let scratch = Scratch::new("python")?;
     for (path, text) in FILES {
         scratch.write(path, text)?;
@@ -64,19 +67,20 @@ pub(crate) fn build(folder: &Path, entry: &str, tell: &dyn Fn(Step)) -> Result<V
     ]);
     command.arg(scratch.join("sdk")).arg("-p").arg(entry.parent().unwrap_or(&folder)).arg("-o").arg(&out);
     tell(Step::Run { program: PROGRAM, source: source.to_owned() });
-    run(&mut command, LONGEST, &Module { name: source, below: &below })?;
+    run(&mut command, LONGEST, &Module { folder: typed, name: source, below: &below })?;
     fs::read(&out).map_err(|error| Error::file("read", &out, &error))
 }
 
-/// The author's module, a path below the project, and its folder with a slash at its end.
+/// The author's project, its module, a path below the project, and that module's folder with a slash at its end.
 struct Module<'a> {
+    folder: &'a Path,
     name: &'a str,
     below: &'a str,
 }
 
 /// Runs componentize-py.
 fn run(command: &mut Command, longest: Duration, module: &Module<'_>) -> Result<(), Error> {
-    match bounded::output(command, longest).map_err(|error| missing(&error.to_string()))? {
+    match bounded::output(command, longest).map_err(|error| missing(module.folder, &error.to_string()))? {
         Some(done) if done.status.success() => Ok(()),
         Some(done) => Err(fault(&told(&done), module.below)),
         None => Err(Error::endless(module.name)),
@@ -102,10 +106,10 @@ impl Program {
     }
 }
 
-/// The first componentize-py of the pinned version: the project's, that of `PATH`, that of `python3`.
-fn find(folder: &Path) -> Result<Program, Error> {
+/// The first componentize-py of the pinned version: the project's, that of `PATH`, that of `python3`. The error is why there is none.
+fn find(folder: &Path) -> Result<Program, String> {
     let python = ["python3", "-m", "componentize_py"].map(PathBuf::from).to_vec();
-    let candidates = [vec![folder.join(".venv/bin/componentize-py")], vec!["componentize-py".into()], python];
+    let candidates = [vec![venv::program(folder, PROGRAM)], vec![PROGRAM.into()], python];
     let mut others = Vec::new();
     for candidate in candidates {
         let program = Program(candidate);
@@ -117,16 +121,16 @@ fn find(folder: &Path) -> Result<Program, Error> {
             _ => {}
         }
     }
-    Err(missing(&match others.as_slice() {
+    Err(match others.as_slice() {
         [] => "it is not installed".to_owned(),
         [other] => format!("version {other} is installed, and {VERSION} is needed"),
         others => format!("versions {} are installed, and {VERSION} is needed", others.join(" and ")),
-    }))
+    })
 }
 
-fn missing(why: &str) -> Error {
+fn missing(folder: &Path, why: &str) -> Error {
     let message = format!("Python tools are built by componentize-py: {why}");
-    Error::new(ErrorKind::Toolchain, message, format!("install it with `pip install componentize-py=={VERSION}`"))
+    Error::new(ErrorKind::Toolchain, message, venv::hint("it", folder, PACKAGE))
 }
 
 /// Python's own error: its traceback, with the author's lines alone.
@@ -168,9 +172,11 @@ mod tests {
     #[test]
     fn the_page_and_the_checks_install_the_same_version() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        for file in ["docs/authoring/python.md", "tests/languages/requirements.txt"] {
+        assert_eq!(PACKAGE, format!("{PROGRAM}=={VERSION}"));
+        let command = venv::install(Path::new("greeter"), PACKAGE);
+        for (file, line) in [("docs/authoring/python.md", &*command), ("tests/languages/requirements.txt", PACKAGE)] {
             let text = fs::read_to_string(root.join(file)).expect("a file of the repository");
-            assert!(text.contains(&format!("componentize-py=={VERSION}\n")), "{file}");
+            assert!(text.contains(&format!("{line}\n")), "{file}");
         }
     }
 
@@ -224,9 +230,12 @@ mod tests {
     #[test]
     fn a_module_that_does_not_end_is_told_as_one_of_javascript_is() {
         let endless = Program(["/bin/sh", "-c", "while :; do :; done"].map(PathBuf::from).to_vec());
-        let error =
-            run(&mut endless.command(), Duration::from_millis(200), &Module { name: "src/tool.py", below: "src/" })
-                .expect_err("it does not end");
+        let error = run(
+            &mut endless.command(),
+            Duration::from_millis(200),
+            &Module { folder: Path::new("."), name: "src/tool.py", below: "src/" },
+        )
+        .expect_err("it does not end");
         let message = error.to_string();
         assert!(message.starts_with("the module `src/tool.py` does not end: "), "{message}");
         assert_eq!(error.kind(), ErrorKind::Source);

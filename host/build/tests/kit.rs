@@ -17,9 +17,14 @@ fn failures(cases: &str) -> Vec<Vec<String>> {
     const TOOL: &str = r#"import { tool } from "toolcell";
 export default tool({ name: "list", description: "Lists.", handler: () => [1, "two"] });
 "#;
+    failures_of(TOOL, cases)
+}
+
+/// What fails these cases of the tool of a module.
+fn failures_of(module: &str, cases: &str) -> Vec<Vec<String>> {
     let place = tempfile::tempdir().expect("a folder");
     let file = place.path().join("cases.yaml");
-    fs::write(place.path().join("tool.js"), TOOL).expect("written");
+    fs::write(place.path().join("tool.js"), module).expect("written");
     fs::write(&file, cases).expect("written");
     let built = build(place.path(), None).expect("it builds");
     run(&built.component, &[file], &Options::default()).cases.into_iter().map(|case| case.failures).collect()
@@ -66,6 +71,58 @@ fn a_result_that_does_not_fit_its_schema_fails_the_case() {
         assert_eq!(failures.first().map(String::as_str), told);
     }
     assert_eq!(failures.len(), 4);
+}
+
+#[test]
+fn a_text_is_compared_with_a_regular_expression() {
+    const TOOL: &str = r#"import { tool, ToolFailure } from "toolcell";
+const parameters = { type: "object", properties: { how: { enum: ["fails", "throws", "counts"] } }, required: ["how"] };
+const handler = ({ how }) => {
+  if (how === "fails") throw new ToolFailure("no city Atlantis in CH");
+  if (how === "throws") throw new RangeError("too many: 17");
+  return [17];
+};
+export default tool({ name: "list", description: "Lists.", parameters, handler });
+"#;
+    let failures = failures_of(
+        TOOL,
+        r#"cases:
+  - { name: part, arguments: { how: fails }, expect: { error_matches: 'city \w+' } }
+  - { name: all, arguments: { how: fails }, expect: { error_matches: '^no city \w+ in [A-Z]{2}$' } }
+  - { name: another, arguments: { how: fails }, expect: { error_matches: '^city' } }
+  - { name: a trap, arguments: { how: throws }, expect: { message_matches: 'RangeError: too many: \d+\n +at handler \(tool\.js:5' } }
+  - { name: a refusal, arguments: { how: other }, expect: { refusal: invalid_arguments, message_matches: '"fails" or .*"counts"' } }
+  - { name: no message, arguments: { how: counts }, expect: { message_matches: '' } }
+  - { name: json, arguments: { how: counts }, expect: { ok_matches: '^\[\d\d\]$' } }
+  - { name: other json, arguments: { how: counts }, expect: { ok_matches: '^\d' } }
+"#,
+    );
+    let told = [
+        None,
+        None,
+        Some(
+            r#"expected error, with a message that /^city/ matches, but it ended with error: "no city Atlantis in CH""#,
+        ),
+        None,
+        None,
+        Some("expected a message that // matches, but it ended with ok: [17]"),
+        None,
+        Some(r"expected ok, with a value that /^\d/ matches, but it ended with ok: [17]"),
+    ];
+    assert_eq!(failures.len(), told.len());
+    for (failures, told) in failures.iter().zip(told) {
+        assert_eq!(failures.first().map(String::as_str), told);
+    }
+}
+
+#[test]
+fn what_is_no_regular_expression_is_told_with_its_place() {
+    let place = tempfile::tempdir().expect("a folder");
+    let file = place.path().join("cases.yaml");
+    fs::write(&file, "cases:\n  - name: a\n    expect: { message_matches: 'a(b' }\n").expect("written");
+    let error = read(&file).expect_err("it is refused").to_string();
+    assert!(error.contains("`a(b` is not a regular expression: unclosed group"), "{error}");
+    assert!(error.contains("cases[0].expect") && error.contains("line 3"), "{error}");
 }
 
 /// The schema that `toolcell new` writes beside the cases.
@@ -122,8 +179,9 @@ fn what_cannot_be_a_case_does_not_fit_the_published_schema() {
         "http": [{"method": "PUT", "url": "https://a.example", "status": 201, "headers": {"a": "b"}, "json": 1}],
         "secrets": {"a": "b"}, "kv": {"a": 1}, "tools": [{"name": "b", "arguments": {}, "ok": null}],
         "now": "2026-01-31T12:00:00Z", "seed": 7, "budget": {"fuel": 1, "memory": 1, "time_ms": 1},
-        "expect": {"ok": null, "ok_schema": true, "ok_contains": "a", "error": "a", "error_contains": "a", "ask_user": "a",
-        "halt": "a", "tool_error": "a", "refusal": "a", "message_contains": "a"}}]}"#;
+        "expect": {"ok": null, "ok_schema": true, "ok_contains": "a", "ok_matches": "a", "error": "a",
+        "error_contains": "a", "error_matches": "a", "ask_user": "a", "halt": "a", "tool_error": "a", "refusal": "a",
+        "message_contains": "a", "message_matches": "a"}}]}"#;
     let value = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
     assert!(is_read(all) && schema.is_valid(&value(all)), "{:?}", schema.validate(&value(all)));
     for wrong in [
@@ -143,6 +201,7 @@ fn what_cannot_be_a_case_does_not_fit_the_published_schema() {
         r#"{"cases": [{"name": "a", "seed": -1}]}"#,
         r#"{"cases": [{"name": "a", "expect": {"okay": 1}}]}"#,
         r#"{"cases": [{"name": "a", "expect": {"error": 1}}]}"#,
+        r#"{"cases": [{"name": "a", "expect": {"error_matches": 1}}]}"#,
         r#"{"cases": [{"name": "a", "budget": {"fuel": "1M"}}]}"#,
         r#"{"cases": [{"name": "a", "budget": {"time": 1}}]}"#,
     ] {

@@ -4,14 +4,14 @@
 //! (`tests/command/init.rs`).
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use serde_json::json;
-use toolcell::{MAX_NAME, toml_text};
+use toolcell::{Examination, MAX_COMPONENT, MAX_NAME, toml_text};
 use toolcell_config::quoted;
 
 use crate::args::{Global, InitArgs};
@@ -29,6 +29,14 @@ const EXAMPLE: &str =
 /// How a component in binary form begins. A core module has another version.
 const COMPONENT: [u8; 8] = *b"\0asm\x0d\0\x01\0";
 
+/// A file that gets a section.
+struct Found {
+    /// As the configuration names it.
+    file: String,
+    /// What it is used as, if it does not describe its tools itself: `functions` or `command`.
+    kind: Option<&'static str>,
+}
+
 /// Writes the file, and tells the next commands.
 pub(crate) fn init(printer: &Printer, global: &Global, args: &InitArgs) -> Result<ExitStatus, Failure> {
     let path = global.config.clone().or_else(env::config).unwrap_or_else(|| PathBuf::from(config::NAME));
@@ -44,12 +52,14 @@ pub(crate) fn init(printer: &Printer, global: &Global, args: &InitArgs) -> Resul
     };
     let next = ["check", "approve", "serve"].map(|command| format!("toolcell {command}{config}"));
     if args.json {
-        printer.json(&json!({ "file": path.to_string_lossy(), "components": found, "next": next }))?;
+        let files: BTreeMap<_, _> = found.iter().map(|(name, found)| (name, &found.file)).collect();
+        printer.json(&json!({ "file": path.to_string_lossy(), "components": files, "next": next }))?;
         return Ok(ExitStatus::Ok);
     }
     printer.note("note", &format!("wrote `{}` with {}", path.display(), counted(found.len(), "component")));
-    for (name, file) in &found {
-        printer.note("component", &format!("{name}: {file}"));
+    for (name, Found { file, kind }) in &found {
+        let kind = kind.map(|kind| format!(", used as `{kind}`")).unwrap_or_default();
+        printer.note("component", &format!("{name}: {file}{kind}"));
     }
     if found.is_empty() {
         printer.note("hint", "name a component in it, as its example shows");
@@ -80,36 +90,36 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     })
 }
 
-/// The components of a folder: their names, and the files as the configuration names them.
-fn components(folder: &Path) -> std::io::Result<BTreeMap<String, String>> {
+/// The components of a folder by their names, and its programs for WASI preview 1.
+fn components(folder: &Path) -> std::io::Result<BTreeMap<String, Found>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        let is_named = path.extension().is_some_and(|extension| extension == "wasm");
-        if let Some(file) = path.file_name().and_then(|name| name.to_str())
-            && is_named
-            && is_component(&path)
-        {
-            files.push(file.to_owned());
-        }
+        files.extend(component(&entry?.path()));
     }
-    files.sort();
+    files.sort_by(|one, other| one.file.cmp(&other.file));
     let mut found = BTreeMap::new();
     for file in files {
-        found.insert(name(&file, &found), file);
+        found.insert(name(&file.file, &found), file);
     }
     Ok(found)
 }
 
-/// Whether a file starts like a component. What cannot be read is none.
-fn is_component(path: &Path) -> bool {
-    let mut head = [0; COMPONENT.len()];
+/// What this file is, if it is a component or a program. What cannot be read is none.
+fn component(path: &Path) -> Option<Found> {
+    let file = path.file_name()?.to_str()?.to_owned();
+    let is_readable = |path: &Path| fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= MAX_COMPONENT);
     // A pipe of this name would wait for its writer.
-    path.is_file() && File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == COMPONENT
+    if path.extension().is_none_or(|extension| extension != "wasm") || !is_readable(path) {
+        return None;
+    }
+    let bytes = fs::read(path).ok()?;
+    let kind = Examination::of(&bytes).ok().and_then(|examination| examination.proposal());
+    // A damaged component is named too: `check` says what is wrong with it.
+    (bytes.starts_with(&COMPONENT) || kind.is_some()).then_some(Found { file, kind })
 }
 
 /// The name of a file's component: its stem in the characters of names, with a number if another has the same.
-fn name(file: &str, taken: &BTreeMap<String, String>) -> String {
+fn name(file: &str, taken: &BTreeMap<String, Found>) -> String {
     let stem = file.strip_suffix(".wasm").unwrap_or(file);
     let is_plain = |char: &char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
     let plain: String = stem.chars().map(|char| if is_plain(&char) { char } else { '-' }).take(MAX_NAME).collect();
@@ -123,9 +133,12 @@ fn name(file: &str, taken: &BTreeMap<String, String>) -> String {
 }
 
 /// The text of the configuration.
-fn text(found: &BTreeMap<String, String>) -> String {
-    let sections: Vec<_> =
-        found.iter().map(|(name, file)| format!("[components.{name}]\npath = {}\n", toml_text(file))).collect();
+fn text(found: &BTreeMap<String, Found>) -> String {
+    let section = |(name, Found { file, kind }): (&String, &Found)| {
+        let kind = kind.map(|kind| format!("as = {}\n", toml_text(kind))).unwrap_or_default();
+        format!("[components.{name}]\npath = {}\n{kind}", toml_text(file))
+    };
+    let sections: Vec<_> = found.iter().map(section).collect();
     let about = "# Components by the name under which they run. A path is relative to this file.\n";
     let sections = if sections.is_empty() { EXAMPLE.to_owned() } else { format!("{about}{}", sections.join("\n")) };
     let name = found.keys().next().map_or("notes", String::as_str);

@@ -19,8 +19,16 @@ use super::{root, shell};
 
 const PAGES: [&str; 2] = ["docs/json/commands.md", "docs/json/grants.md"];
 const EXAMPLES: &str = "example-tools/target/wasm32-wasip2/release";
-/// Rows that need a signature, or the warnings of a compiler.
-const UNSEEN: [(&str, &str); 3] = [("a-signer", "publisher"), ("a-signer", "key"), ("toolcell-build", "warnings")];
+/// Rows that need a signature, the warnings of a compiler, or debug information.
+const UNSEEN: [(&str, &str); 7] = [
+    ("a-signer", "publisher"),
+    ("a-signer", "key"),
+    ("toolcell-build", "warnings"),
+    ("toolcell-test", "fuzz[].failures[].lines"),
+    ("toolcell-test", "fuzz[].failures[].lines[].file"),
+    ("toolcell-test", "fuzz[].failures[].lines[].line"),
+    ("toolcell-test", "fuzz[].failures[].lines[].function"),
+];
 
 struct Row {
     path: String,

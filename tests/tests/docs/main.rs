@@ -201,7 +201,7 @@ fn each_check_can_fail() {
             "no `toolcell` line",
         ),
         (snippets::untrue_output, "```text\na | b\n```", "no `toolcell` line"),
-        (snippets::untrue_output, "```text\ntoolcell build a\npip install a\n```", ""),
+        (snippets::untrue_output, "```text\ntoolcell build a\npython3 -m venv a\n```", ""),
         (
             snippets::untrue_output,
             "```js\n// a/tool.js\nlet x = ;\n```\n```text\ntoolcell build a\n```\n```text\nerror: tool.js:2:9: …\n…\n```",

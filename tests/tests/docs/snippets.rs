@@ -122,7 +122,7 @@ pub(super) fn untrue_output(page: &Page) -> Vec<String> {
 
 /// A line that installs what no test has.
 fn is_install(line: &str) -> bool {
-    ["pip ", "rustup ", "cargo "].iter().any(|program| line.starts_with(program))
+    ["python3 -m venv ", "rustup ", "cargo "].iter().any(|program| line.starts_with(program))
 }
 
 /// The file that a block is, by its first line.

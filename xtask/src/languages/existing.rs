@@ -22,6 +22,9 @@ const SQLITE_FLAGS: [&str; 6] = [
     "-DSQLITE_OMIT_LOAD_EXTENSION",
     "-DLONGDOUBLE_TYPE=double",
 ];
+/// Where the commands are told, by the headings before and after them.
+const PAGE: &str = "docs/existing-components.md";
+const TRIED: [&str; 2] = ["## What was tried\n", "## In the library\n"];
 /// The exit status of a call that ends with the tool's own error.
 const FAILED: i32 = 10;
 /// Where the package has its runtimes.
@@ -35,10 +38,20 @@ pub(super) struct Programs<'a> {
     /// The interpreter of the environment with `componentize-py` and Zig.
     pub(super) python: &'a Path,
     pub(super) packages: &'a Packages,
-    /// Runs `toolcell` with these words, and tells whether it succeeds.
-    pub(super) toolcell: &'a dyn Fn(&[&OsStr]) -> Result<bool>,
-    /// Runs it with these words, and returns what it prints.
-    pub(super) printed: &'a dyn Fn(&[&OsStr]) -> Result<Output>,
+    /// The command `toolcell` with these words.
+    pub(super) command: &'a dyn Fn(&[&OsStr]) -> Result<Command>,
+}
+
+impl Programs<'_> {
+    /// Whether the command succeeds.
+    fn toolcell(&self, words: &[&OsStr]) -> Result<bool> {
+        Ok((self.command)(words)?.status().context("the command does not start")?.success())
+    }
+
+    /// What the command prints.
+    fn printed(&self, words: &[&OsStr]) -> Result<Output> {
+        (self.command)(words)?.output().context("the command does not start")
+    }
 }
 
 /// Builds them, runs their cases, and returns the names of those that fail.
@@ -57,13 +70,13 @@ pub(super) fn run(programs: &Programs<'_>) -> Result<Vec<String>> {
         ("jsonxf", installed(&place, "jsonxf", &["--version", "1.1.1"])?, "command", "jsonxf"),
     ];
     let mut failed = Vec::new();
-    for (name, component, kind, cases) in made {
+    for (name, component, kind, cases) in &made {
         say(&format!("{name}\n"));
         let cases = sources.join(cases);
-        if !(programs.toolcell)(&words!["test", "--component", &component, "--as", kind, &cases])? {
-            failed.push(name.to_owned());
+        if !programs.toolcell(&words!["test", "--component", component, "--as", kind, &cases])? {
+            failed.push((*name).to_owned());
         }
-        if name == "sql" && !keeps_a_database(programs, &component, &data)? {
+        if *name == "sql" && !keeps_a_database(programs, component, &data)? {
             failed.push("sql, in a granted directory".to_owned());
         }
     }
@@ -77,7 +90,60 @@ pub(super) fn run(programs: &Programs<'_>) -> Result<Vec<String>> {
     if !draws(programs, &resvg, &sources.join("resvg/in.svg"), &data)? {
         failed.push("resvg".to_owned());
     }
+    // Each command of the page, with these files. The page has one name for the same component of two toolchains.
+    let ruby = runtimes.join(RUBY);
+    let [js, python, sql, jsonxf] = &made.map(|(_, component, ..)| component);
+    let folder = place.join("page");
+    let page = Page::new(&folder, &sources)?;
+    let all =
+        [("words.wasm", python), ("sql.wasm", sql), (RUBY, &ruby), ("jsonxf.wasm", jsonxf), ("resvg.wasm", &resvg)];
+    failed.extend(page.commands(programs, &all)?);
+    failed.extend(page.commands(programs, &[("words.wasm", js)])?);
     Ok(failed)
+}
+
+/// A folder in which the commands of the page are typed.
+struct Page<'a>(&'a Path);
+
+impl<'a> Page<'a> {
+    /// A new folder, with the cases and the drawing that the page names.
+    fn new(folder: &'a Path, sources: &Path) -> Result<Self> {
+        let _ = fs::remove_dir_all(folder);
+        for (from, to) in [("sql/cases.yaml", "cases/cases.yaml"), ("resvg/in.svg", "drawings/in.svg")] {
+            let to = folder.join(to);
+            fs::create_dir_all(to.parent().context("a folder")?)?;
+            fs::copy(sources.join(from), to)?;
+        }
+        Ok(Self(folder))
+    }
+
+    /// Types the commands that name one of these files, and returns those that fail. Each file has a command.
+    fn commands(&self, programs: &Programs<'_>, files: &[(&str, &PathBuf)]) -> Result<Vec<String>> {
+        let text = fs::read_to_string(root().join(PAGE))?;
+        let [begin, end] = TRIED.map(|heading| text.find(heading));
+        let text = begin.zip(end).and_then(|(begin, end)| text.get(begin..end)).context("the headings of the page")?;
+        let mut failed = Vec::new();
+        for (file, component) in files {
+            fs::copy(component, self.0.join(file))?;
+            let lines: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("$ toolcell ")).collect();
+            let lines: Vec<_> = lines.into_iter().filter(|line| line.split(' ').any(|word| word == *file)).collect();
+            ensure!(!lines.is_empty(), "{PAGE} has no command with {file}");
+            for line in lines {
+                say(&format!("$ toolcell {line}\n"));
+                // The shell reads the quotes of the page; the command has its environment.
+                let command = (programs.command)(&[])?;
+                let mut shell = Command::new("sh");
+                shell.args(["-c", &format!("exec \"$0\" {line}")]).arg(command.get_program()).current_dir(self.0);
+                for (name, value) in command.get_envs() {
+                    shell.envs(value.map(|value| (name, value)));
+                }
+                if !shell.status().context("the shell does not start")?.success() {
+                    failed.push(format!("{PAGE}: toolcell {line}"));
+                }
+            }
+        }
+        Ok(failed)
+    }
 }
 
 fn words_in_javascript(programs: &Programs<'_>, words: &Path, place: &Path) -> Result<PathBuf> {
@@ -123,7 +189,7 @@ fn runs_ruby(programs: &Programs<'_>, ruby: &Path) -> Result<bool> {
     // It takes 91 MiB and 480 million instructions to start.
     let run = |program: &str| {
         let call = json(&["-rjson", "-e", program]);
-        (programs.printed)(&words!["run", "--memory", "256MiB", "--fuel", "10G", "--as", "command", ruby, &call])
+        programs.printed(&words!["run", "--memory", "256MiB", "--fuel", "10G", "--as", "command", ruby, &call])
     };
     let computed = run("puts JSON.generate((1..4).to_h { |n| [n, n * n] })")?;
     let denied = run("puts File.read('/data/notes.txt')")?;
@@ -154,7 +220,7 @@ fn json(words: &[&str]) -> String {
 /// Runs a program that may write to the folder `data`.
 fn with_data(programs: &Programs<'_>, program: &Path, arguments: &str, data: &Path) -> Result<bool> {
     let grant = format!("directory=write /data={}", data.display());
-    (programs.toolcell)(&words!["run", "--quiet", "--as", "command", "--grant", &grant, program, arguments])
+    programs.toolcell(&words!["run", "--quiet", "--as", "command", "--grant", &grant, program, arguments])
 }
 
 fn succeed(command: &mut Command, name: &str) -> Result<()> {
@@ -170,17 +236,30 @@ mod tests {
 
     #[test]
     #[ignore = "needs the registries of Python and npm: `cargo xtask languages` does the same"]
+    fn the_commands_of_the_page_run_components_of_two_toolchains() {
+        let bench = Bench::install().expect("the registries are in reach");
+        let packages = Packages::install().expect("the registries are in reach");
+        let programs = Programs { python: &bench.python, packages: &packages, command: &|words| bench.command(words) };
+        let (place, sources) = (bench.place.join("page-alone"), root().join("tests/existing"));
+        let words = packages.project(&sources.join("words"), &place).expect("it is installed");
+        let js = words_in_javascript(&programs, &words, &place).expect("it is built");
+        let python = words_in_python(&programs, &words, &place).expect("it is built");
+        let folder = place.join("page");
+        let page = Page::new(&folder, &sources).expect("a folder");
+        for component in [&js, &python] {
+            let failed = page.commands(&programs, &[("words.wasm", component)]).expect("the command runs");
+            assert_eq!(failed, Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    #[ignore = "needs the registries of Python and npm: `cargo xtask languages` does the same"]
     fn a_published_ruby_runs_and_is_denied_what_is_not_granted() {
         let bench = Bench::install().expect("the registries are in reach");
         let packages = Packages::install().expect("the registries are in reach");
         let sources = root().join("tests/existing/runtimes");
         let runtimes = packages.project(&sources, &bench.place).expect("it is installed").join(RUNTIMES);
-        let programs = Programs {
-            python: &bench.python,
-            packages: &packages,
-            toolcell: &|words| bench.toolcell(words),
-            printed: &|words| bench.printed(words),
-        };
+        let programs = Programs { python: &bench.python, packages: &packages, command: &|words| bench.command(words) };
         assert!(runs_ruby(&programs, &runtimes.join(RUBY)).expect("the command runs"));
     }
 }

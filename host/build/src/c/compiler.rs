@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::scratch::Scratch;
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, venv};
 
-/// The version of Zig that the hint installs.
-const INSTALLED: &str = "0.17.1";
+/// The version of Zig that the hint installs: what pip installs.
+pub(crate) const PACKAGE: &str = "ziglang==0.17.1";
 /// The versions of Zig that are used, from the first to the last, without their third number.
 const VERSIONS: [(u32, u32); 2] = [(0, 14), (0, 17)];
 /// Bytes of the stack: that of a Rust tool.
@@ -55,16 +55,17 @@ pub(super) struct Compiler {
 }
 
 impl Compiler {
-    /// The first one of: Zig of the project's `.venv`, of `PATH`, of `python3`; clang of `PATH`.
-    pub(super) fn find(folder: &Path, scratch: &Scratch) -> Result<Self, Error> {
-        Self::find_on(std::env::var_os("PATH").as_deref().unwrap_or_default(), folder, scratch)
+    /// The first one of: Zig of the project's `.venv`, of `PATH`, of `python3`; clang of `PATH`. The hint has the
+    /// folder as it was typed.
+    pub(super) fn find(folder: &Path, typed: &Path, scratch: &Scratch) -> Result<Self, Error> {
+        Self::find_on(std::env::var_os("PATH").as_deref().unwrap_or_default(), (folder, typed), scratch)
     }
 
     /// The same, with programs of these folders instead of `PATH`.
-    fn find_on(path: &OsStr, folder: &Path, scratch: &Scratch) -> Result<Self, Error> {
+    fn find_on(path: &OsStr, (folder, typed): (&Path, &Path), scratch: &Scratch) -> Result<Self, Error> {
         let mut others = Vec::new();
         for (program, module) in [
-            (folder.join(".venv/bin/python"), &["-m", "ziglang"][..]),
+            (venv::program(folder, "python"), &["-m", "ziglang"][..]),
             (PathBuf::from("zig"), &[]),
             (PathBuf::from("python3"), &["-m", "ziglang"]),
         ] {
@@ -92,7 +93,7 @@ impl Compiler {
             }
         }
         let [first, last] = VERSIONS;
-        Err(missing(&match others.as_slice() {
+        let why = match others.as_slice() {
             [] => "no Zig, and no clang with wasi-libc and lld, is installed".to_owned(),
             others => format!(
                 "Zig {} is installed, and a version from {}.{} to {}.{} is needed",
@@ -102,7 +103,8 @@ impl Compiler {
                 last.0,
                 last.1
             ),
-        }))
+        };
+        Err(missing(typed, &why))
     }
 
     /// A command that compiles and links what is added to it.
@@ -117,9 +119,9 @@ impl Compiler {
 }
 
 /// An error that says why there is no compiler.
-pub(super) fn missing(why: &str) -> Error {
+pub(super) fn missing(folder: &Path, why: &str) -> Error {
     let message = format!("no usable C compiler was found: {why}");
-    Error::new(ErrorKind::Toolchain, message, format!("install Zig with `pip install ziglang=={INSTALLED}`"))
+    Error::new(ErrorKind::Toolchain, message, venv::hint("Zig", folder, PACKAGE))
 }
 
 /// What a program says on standard output, if it ends well.
@@ -142,12 +144,18 @@ mod tests {
     #[test]
     fn without_a_compiler_the_command_that_installs_one_is_told() {
         let scratch = Scratch::new("test").expect("a folder");
-        let Err(error) = Compiler::find_on(OsStr::new("/nowhere"), &scratch.join(""), &scratch) else {
+        let Err(error) = Compiler::find_on(OsStr::new("/nowhere"), (&scratch.join(""), Path::new("a b")), &scratch)
+        else {
             panic!("there is no compiler in an empty folder");
         };
         assert_eq!(error.kind(), ErrorKind::Toolchain);
         assert!(error.to_string().contains("no Zig, and no clang with wasi-libc and lld, is installed"), "{error}");
-        assert_eq!(error.hint(), format!("install Zig with `pip install ziglang=={INSTALLED}`"));
+        let command = format!("python3 -m venv 'a b/.venv' && 'a b/.venv/bin/pip' install {PACKAGE}");
+        let hint = format!("install Zig with `{command}` (Debian has venv in the package python3-venv)");
+        assert_eq!(error.hint(), hint);
+        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/authoring/c.md"));
+        let command = venv::install(Path::new("greeter"), PACKAGE) + "\n";
+        assert!(page.expect("a page").contains(&command), "{command}");
     }
 
     /// Each function of the SDK that ends the call where no memory is left is what the author's files call, and calls the
@@ -167,7 +175,8 @@ mod tests {
 
     #[test]
     fn versions_of_zig_are_known_or_not() {
-        for version in ["0.14.0", "0.15.2", "0.17.1", INSTALLED] {
+        let installed = PACKAGE.strip_prefix("ziglang==").expect("a version");
+        for version in ["0.14.0", "0.15.2", "0.17.1", installed] {
             assert!(is_known(version), "{version}");
         }
         for version in ["0.13.0", "0.18.0", "1.15.0", "zig", "", "0"] {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::pattern::Pattern;
 use super::rewrite::with_endings;
 use crate::{Error, ErrorKind};
 
@@ -172,12 +173,18 @@ pub struct Expect {
     /// `ok` with a value whose text, or whose JSON, contains this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok_contains: Option<String>,
+    /// `ok` with a value whose text, or whose JSON, this matches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ok_matches: Option<Pattern>,
     /// `error` with this message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// `error` with a message that contains this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_contains: Option<String>,
+    /// `error` with a message that this matches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_matches: Option<Pattern>,
     /// `ask_user` with this question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask_user: Option<String>,
@@ -193,18 +200,25 @@ pub struct Expect {
     /// The message of a tool error or a refusal contains this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_contains: Option<String>,
+    /// The message of a tool error or a refusal, with the source lines of a trap, is one that this matches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_matches: Option<Pattern>,
 }
 
 impl Expect {
     /// What is expected of an ending besides the ending itself, each alone.
     pub(super) fn remarks(&self) -> Vec<Self> {
-        let Self { ok_schema, ok_contains, error_contains, message_contains, .. } = self.clone();
+        let Self { ok_schema, ok_contains, ok_matches, error_contains, error_matches, .. } = self.clone();
+        let Self { message_contains, message_matches, .. } = self.clone();
         let none = Self::default;
         let all = [
             ok_schema.map(|it| Self { ok_schema: Some(it), ..none() }),
             ok_contains.map(|it| Self { ok_contains: Some(it), ..none() }),
+            ok_matches.map(|it| Self { ok_matches: Some(it), ..none() }),
             error_contains.map(|it| Self { error_contains: Some(it), ..none() }),
+            error_matches.map(|it| Self { error_matches: Some(it), ..none() }),
             message_contains.map(|it| Self { message_contains: Some(it), ..none() }),
+            message_matches.map(|it| Self { message_matches: Some(it), ..none() }),
         ];
         all.into_iter().flatten().collect()
     }
@@ -213,8 +227,11 @@ impl Expect {
     pub(super) fn add(&mut self, remark: Self) {
         self.ok_schema = self.ok_schema.take().or(remark.ok_schema);
         self.ok_contains = self.ok_contains.take().or(remark.ok_contains);
+        self.ok_matches = self.ok_matches.take().or(remark.ok_matches);
         self.error_contains = self.error_contains.take().or(remark.error_contains);
+        self.error_matches = self.error_matches.take().or(remark.error_matches);
         self.message_contains = self.message_contains.take().or(remark.message_contains);
+        self.message_matches = self.message_matches.take().or(remark.message_matches);
     }
 }
 

@@ -11,7 +11,8 @@ use super::file::Case;
 use super::generate::Generator;
 use super::run::{Cases, Offered};
 use super::shrink::simpler;
-use crate::{Error, ErrorKind};
+use crate::lines::told_lines;
+use crate::{Error, ErrorKind, SourceLine};
 
 /// Calls that are spent to make the arguments of one failure smaller.
 const SHRINKING: usize = 300;
@@ -60,7 +61,7 @@ pub struct FuzzReport {
 /// Arguments at which a tool failed.
 ///
 /// # Shape
-/// As JSON: `{"reason", "message", "arguments"}`.
+/// As JSON: `{"reason", "message", "lines"?, "arguments"}`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct FuzzFailure {
@@ -68,6 +69,9 @@ pub struct FuzzFailure {
     pub reason: String,
     /// The host's message.
     pub message: String,
+    /// Where it failed in the author's files, innermost first, where the component has debug information.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<SourceLine>,
     /// The smallest arguments that were found.
     pub arguments: Value,
 }
@@ -107,6 +111,7 @@ impl Cases {
                 continue;
             }
             let failure = self.smallest(tool, failure, |value| validator.is_valid(value)).await?;
+            let failure = self.placed(tool, failure).await?;
             if !report.failures.iter().any(|known| known.is_like(&failure)) {
                 report.failures.push(failure);
             }
@@ -141,25 +146,43 @@ impl Cases {
         }
     }
 
+    /// The failure with its places. They are read once, when the arguments are the smallest ones.
+    async fn placed(&self, tool: &Offered, failure: FuzzFailure) -> Result<FuzzFailure, Error> {
+        let lines = self.lines(&self.ended(tool, &failure.arguments).await?);
+        Ok(FuzzFailure { lines, ..failure })
+    }
+
     async fn failure(&self, tool: &Offered, arguments: &Value) -> Result<Option<FuzzFailure>, Error> {
+        Ok(match self.ended(tool, arguments).await? {
+            CallResult::ToolError(error) => Some(FuzzFailure {
+                reason: error.reason().name().to_owned(),
+                message: error.to_string(),
+                lines: Vec::new(),
+                arguments: arguments.clone(),
+            }),
+            CallResult::Outcome(_) | CallResult::Refusal(_) => None,
+        })
+    }
+
+    /// How a call with these arguments ends.
+    async fn ended(&self, tool: &Offered, arguments: &Value) -> Result<CallResult, Error> {
         let secrets = tool.needs.iter().filter(|need| matches!(need.kind.as_str(), "secret" | "reveal"));
         let secrets = secrets.map(|need| (need.pattern.clone(), PLACEHOLDER.to_owned())).collect();
         let case = Case { arguments: Some(arguments.clone()), secrets, ..Case::default() };
         let completion = self.complete(&case, tool).await.map_err(|(problem, hint)| {
             Error::new(ErrorKind::Cases, format!("`{}` cannot be called: {problem}", tool.name), hint)
         })?;
-        Ok(match completion.result {
-            CallResult::ToolError(error) => Some(FuzzFailure {
-                reason: error.reason().name().to_owned(),
-                message: error.to_string(),
-                arguments: arguments.clone(),
-            }),
-            CallResult::Outcome(_) | CallResult::Refusal(_) => None,
-        })
+        Ok(completion.result)
     }
 }
 
 impl FuzzFailure {
+    /// The message, with a line for each place in the author's files.
+    #[must_use]
+    pub fn told(&self) -> String {
+        self.message.clone() + &told_lines(&self.lines)
+    }
+
     /// The same failure: for the same reason, and where the message names a place, at the same one.
     fn is_like(&self, other: &Self) -> bool {
         self.reason == other.reason && place(&self.message) == place(&other.message)

@@ -6,7 +6,8 @@ use serde_json::Value;
 use toolcell::{CallResult, Completion, Outcome};
 
 use super::file::{Budget, Expect};
-use crate::{Error, ErrorKind, SourceLine, shown_lines};
+use crate::lines::told_lines;
+use crate::{Error, ErrorKind, SourceLine};
 
 /// Characters of an ending that are shown.
 const SHOWN: usize = 2000;
@@ -33,11 +34,8 @@ pub(super) fn failures(
     budget: Option<Budget>,
 ) -> Result<Vec<String>, Error> {
     let seen = seen(&completion.result);
-    let ending = shown(&completion.result)
-        + &shown_lines(lines)
-            .iter()
-            .map(|line| format!("\n    {}{line}", if line.starts_with('…') { "" } else { "at " }))
-            .collect::<String>();
+    let places = told_lines(lines);
+    let ending = shown(&completion.result) + &places;
     let mut failures = Vec::new();
     let mut check = |holds: bool, wanted: String| {
         if !holds {
@@ -74,6 +72,20 @@ pub(super) fn failures(
     }
     if let Some(part) = &expect.message_contains {
         check(ending.contains(part), format!("a message with {part:?} in it"));
+    }
+    let message = match &completion.result {
+        CallResult::ToolError(error) => Some(error.to_string() + &places),
+        CallResult::Refusal(refusal) => Some(refusal.to_string()),
+        CallResult::Outcome(_) => None,
+    };
+    for (pattern, text, of) in [
+        (&expect.ok_matches, seen.ok.as_ref().map(text), "ok, with a value"),
+        (&expect.error_matches, seen.error.clone(), "error, with a message"),
+        (&expect.message_matches, message, "a message"),
+    ] {
+        if let Some(pattern) = pattern {
+            check(text.is_some_and(|text| pattern.matches(&text)), format!("{of} that /{pattern}/ matches"));
+        }
     }
     if *expect == Expect::default() {
         failures

@@ -25,7 +25,7 @@ pub fn junit(report: &Report, fuzzed: &[FuzzReport]) -> String {
     for tool in fuzzed {
         let failures = tool.failures.iter();
         let failures: Vec<_> =
-            failures.map(|failure| format!("{}\narguments: {}", failure.message, failure.arguments)).collect();
+            failures.map(|failure| format!("{}\narguments: {}", failure.told(), failure.arguments)).collect();
         xml.push_str(&test_case(&format!("fuzz: {} calls, seed {}", tool.calls, tool.seed), &tool.tool, "", &failures));
     }
     xml.push_str("</testsuite>\n");
@@ -67,6 +67,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::SourceLine;
     use crate::cases::{CaseReport, Expect, FuzzFailure};
 
     /// What would end an attribute, a tag or a section, and characters that no XML has.
@@ -91,8 +92,14 @@ mod tests {
     fn texts_cannot_end_their_attribute() {
         let cases = vec![case("fine", &[]), case(HOSTILE, &[HOSTILE, "two\nlines"])];
         let report = Report { passed: 1, failed: 1, blessed: 0, cases, coverage: None };
-        let failure =
-            FuzzFailure { reason: "timeout".into(), message: HOSTILE.into(), arguments: json!({ "a": HOSTILE }) };
+        let line = SourceLine { file: "tool.c".into(), line: 5, function: Some("go".into()) };
+        let lines = vec![line.clone(), line.clone(), line];
+        let failure = FuzzFailure {
+            reason: "timeout".into(),
+            message: HOSTILE.into(),
+            lines,
+            arguments: json!({ "a": HOSTILE }),
+        };
         let fuzzed = [
             FuzzReport { tool: "t".into(), calls: 3, seed: 7, failures: vec![failure] },
             FuzzReport { tool: "u".into(), calls: 3, seed: 7, failures: Vec::new() },
@@ -107,7 +114,7 @@ mod tests {
     <failure message=\"{text}&#10;two&#10;lines\"/>
   </testcase>
   <testcase name=\"fuzz: 3 calls, seed 7\" classname=\"t\">
-    <failure message=\"{text}&#10;arguments: {{&quot;a&quot;:&quot;{argument}&quot;}}\"/>
+    <failure message=\"{text}&#10;    at go (tool.c:5)&#10;    … 2 more times&#10;arguments: {{&quot;a&quot;:&quot;{argument}&quot;}}\"/>
   </testcase>
   <testcase name=\"fuzz: 3 calls, seed 7\" classname=\"u\"/>
 </testsuite>

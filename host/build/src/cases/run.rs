@@ -17,7 +17,7 @@ use super::coverage::coverage;
 use super::file::{self, Case, Context, Exchange, Expect, OtherTool, Suite};
 use super::judge;
 use super::{CaseReport, Report, others};
-use crate::{Error, ErrorKind, source_lines};
+use crate::{Error, ErrorKind, SourceLine, source_lines};
 
 /// The store of keys that a case has.
 const STORE: &str = "case";
@@ -151,12 +151,7 @@ impl Cases {
                 .ok_or_else(|| fault(format!("there is no tool `{name}`"), &format!("name one of: {}", known())))?,
         };
         let completion = self.complete(case, tool).await.map_err(|(problem, hint)| fault(problem, &hint))?;
-        // The component is the author's own, so reading its debug information needs no bounds.
-        let lines = if let CallResult::ToolError(ToolError::HandlerRaised(raised)) = &completion.result {
-            source_lines(&self.component, &raised.frames)
-        } else {
-            Vec::new()
-        };
+        let lines = self.lines(&completion.result);
         let expect = case.expect.clone().unwrap_or_default();
         let judge = |expect: &Expect, budget| judge::failures(&completion, &lines, expect, budget);
         let mut seen = judge::seen(&completion.result);
@@ -189,6 +184,15 @@ impl Cases {
             memory: completion.usage.peak_memory,
             time: completion.usage.wall,
         })
+    }
+
+    /// The author's places of a trap. The component is the author's own, so reading its debug information needs no bounds.
+    pub(super) fn lines(&self, result: &CallResult) -> Vec<SourceLine> {
+        if let CallResult::ToolError(ToolError::HandlerRaised(raised)) = result {
+            source_lines(&self.component, &raised.frames)
+        } else {
+            Vec::new()
+        }
     }
 
     /// Makes the call of a case, in an engine of its own. An error is a problem and a hint.

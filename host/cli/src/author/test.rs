@@ -135,7 +135,7 @@ fn told(of: &FuzzReport) -> String {
         lines.push(none.to_owned());
     }
     for failure in &of.failures {
-        let message = failure.message.lines().map(clean::shown).collect::<Vec<_>>().join("\n         ");
+        let message = failure.told().lines().map(clean::shown).collect::<Vec<_>>().join("\n         ");
         lines.push(format!("FAILED   {message}\n         arguments: {}", failure.arguments));
     }
     lines.join("\n")

@@ -183,7 +183,9 @@ fn a_python_project_says_how_its_toolchain_is_installed() {
     let told = |why: &str| {
         let shown = place.shown(place.command().args(["build", "greeter"]).env("PATH", &programs));
         let message = format!("error: Python tools are built by componentize-py: {why}\n");
-        let hint = format!("hint: install it with `pip install componentize-py=={version}`\n");
+        let command =
+            format!("python3 -m venv greeter/.venv && greeter/.venv/bin/pip install componentize-py=={version}");
+        let hint = format!("hint: install it with `{command}` (Debian has venv in the package python3-venv)\n");
         assert!(shown.status == 1 && shown.stderr.ends_with(&(message + &hint)), "{shown}");
     };
     told("it is not installed");

@@ -26,9 +26,14 @@ as = "command"
 command = { argv = ["write", "<{text}>"], stdin = "nothing" }
 "#;
 
+/// A component with one function.
+pub(crate) fn math() -> Vec<u8> {
+    functions_component(MATH, MODULE)
+}
+
 fn place(config: &str) -> Place {
     let place = Place::new(config);
-    fs::write(place.path().join("math.wasm"), functions_component(MATH, MODULE)).expect("a place");
+    fs::write(place.path().join("math.wasm"), math()).expect("a place");
     fs::write(place.path().join("program.wasm"), command_module()).expect("a place");
     place
 }

@@ -3,8 +3,9 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use toolcell_test_guests::example;
+use toolcell_test_guests::{command_component, command_module, example};
 
+use crate::existing;
 use crate::place::Place;
 
 /// A place without a configuration, with these further files.
@@ -61,6 +62,35 @@ fn components_of_the_folder_are_named_and_can_be_approved() {
     assert!(lines.len() == 7 && !page.contains('#'), "what the examples say is not there yet: {page}");
     place.approve();
     assert_eq!(place.typed(&["run", "my-tool-2", "name=Ada"]).stdout, "Hello, Ada!\n");
+}
+
+#[test]
+fn components_and_programs_that_describe_no_tools_are_used_as_what_they_are() {
+    let (hello, program) = (fs::read(example("hello")).expect("an example"), command_component(true));
+    let place = place(&[
+        ("hello.wasm", &hello),
+        ("math.wasm", &existing::math()),
+        ("module.wasm", &command_module()),
+        ("program.wasm", &program),
+    ]);
+    let shown = place.typed(&["init"]);
+    assert_eq!(shown.status, 0, "{shown}");
+    assert!(shown.stderr.contains("component: math: math.wasm, used as `functions`\n"), "{shown}");
+    let text = written(&place);
+    for (name, kind) in [("hello", ""), ("math", "functions"), ("module", "command"), ("program", "command")] {
+        let kind = if kind.is_empty() { String::new() } else { format!("as = \"{kind}\"\n") };
+        let section = format!("[components.{name}]\npath = \"{name}.wasm\"\n{kind}\n");
+        assert!(text.contains(&section), "{section}\n{text}");
+    }
+    let printed: Vec<Vec<_>> = shown.stdout.lines().map(|line| line.split(' ').skip(1).collect()).collect();
+    assert_eq!(printed, [["check"], ["approve"], ["serve"]], "{shown}");
+    for words in [&printed[0][..], &["approve", "--yes"], &["list"]] {
+        let shown = place.typed(words);
+        assert_eq!(shown.status, 0, "{words:?}: {shown}");
+    }
+    let listed = place.typed(&["list", "--json"]).json();
+    let tools: Vec<_> = listed["tools"].as_array().expect("tools").iter().map(|it| &it["tool"]).collect();
+    assert_eq!(tools, ["greet", "whole_add", "module", "program"], "{listed}");
 }
 
 #[test]

@@ -42,12 +42,25 @@ fn inspect_and_list_tell_an_author_what_to_improve() {
     let needs = &[["http", "GET https://a.example", "to ask"], ["kv", "read notes/*", "to look"]];
     // A `producers` section: of one field, `language`, with one value. CPython imports everything, whatever its author writes.
     let python = b"\x00\x21\x09producers\x01\x08language\x01\x06Python\x043.14";
+    let hello = fs::read(example("hello")).unwrap();
+    // A custom section of this name, with so many bytes.
+    let with = |component: &[u8], name: &str, bytes: usize| {
+        let content = [&[u8::try_from(name.len()).unwrap()], name.as_bytes(), &vec![0; bytes]].concat();
+        let seven = |shift: usize| (content.len() >> shift) as u8 | 0x80;
+        let length = [seven(0), seven(7), seven(14), seven(21), 0];
+        [component, &[0], &length, &content].concat()
+    };
+    let mib = |count: usize| count << 20;
     for (component, expected, told) in [
-        ([&*asker(needs), python].concat(), &["unused_need"; 2][..], ""),
-        (asker(needs), &["unused_need", "unused_need", "undeclared_import"][..], "the need `kv read notes/*`"),
+        (with(&hello, ".debug_info", mib(1)), &["debug_information"][..], "1.0 MiB of it is debug information"),
+        (with(&hello, "big", mib(21)), &["large"], "take long to compile and to send"),
+        (with(&[&*hello, python].concat(), "big", mib(21)), &[], ""),
+        (with(&[&*hello, python].concat(), "big", mib(41)), &["large"], "take long to compile and to send"),
+        ([&*asker(needs), python].concat(), &["unused_need"; 2], ""),
+        (asker(needs), &["unused_need", "unused_need", "undeclared_import"], "the need `kv read notes/*`"),
         (asker(&[["secret", "token", "to"], ["reveal", "key", "to"]]), &[], ""),
         (silent.component(), &["no_description", "no_description"], "parameters without a description: how"),
-        (fs::read(example("hello")).unwrap(), &[], ""),
+        (hello, &[], ""),
     ] {
         let file = file(&component);
         let path = file.path().to_str().unwrap();

@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 
 use crate::typed::{Shown, command, typed};
@@ -50,14 +51,19 @@ fn bomb() -> Sections {
     vec![(".debug_abbrev", abbreviations), (".debug_info", info)]
 }
 
-/// `toolcell run` of a tool that traps and has these sections.
-fn trapped(sections: Sections, words: &[&str]) -> Shown {
+/// A tool that traps and has these sections.
+fn trapping(sections: Sections) -> Vec<u8> {
     let sections = sections.into_iter().map(|(name, data)| (name, &*data.leak())).collect::<Vec<_>>().leak();
     let mut hostile = Hostile::new(Place::Execute, Misdeed::Abort);
     hostile.sections = sections;
+    hostile.component()
+}
+
+/// `toolcell run` of a tool that traps and has these sections.
+fn trapped(sections: Sections, words: &[&str]) -> Shown {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("trap.wasm.bin");
-    fs::write(&path, hostile.component()).expect("a file");
+    fs::write(&path, trapping(sections)).expect("a file");
     typed(&[&["run", path.to_str().expect("a path"), "hostile", "{}"], words].concat())
 }
 
@@ -72,6 +78,25 @@ fn a_trap_shows_the_authors_line() {
     assert!(frames[0]["function"].is_u64() && frames[0]["offset"].is_u64(), "{json}");
     let without = trapped(Vec::new(), &[]);
     assert!(without.status == 20 && !without.stderr.contains("at: "), "{without}");
+}
+
+#[test]
+fn a_trap_that_generated_arguments_find_shows_the_authors_line() {
+    const CASES: &str = "cases: [{ name: traps, expect: { tool_error: handler_raised } }]\n";
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    fs::write(path("trap.wasm.bin"), trapping(lines())).expect("a file");
+    fs::write(path("cases.yaml"), CASES).expect("a file");
+    let (project, component, report) = (path(""), path("trap.wasm.bin"), path("report.xml"));
+    let words = ["test", &*project, "--component", &*component, "--fuzz", "3", "--junit", &*report];
+    let shown = typed(&words);
+    assert_eq!(shown.status, 1, "{shown}");
+    assert!(shown.stdout.contains("\n             at src/tool.c:7\n         arguments: {}\n"), "{shown}");
+    let report = fs::read_to_string(&report).expect("a report");
+    assert!(report.contains("&#10;    at src/tool.c:7&#10;arguments: {}"), "{report}");
+    let json = typed(&[&words[..], &["--json"]].concat()).json();
+    let failure = &json["fuzz"][0]["failures"][0];
+    assert_eq!(failure["lines"], json!([{"file": "src/tool.c", "line": 7}]), "{json}");
 }
 
 /// The child that reads it is ended by its limits, and the rest of the error is shown.

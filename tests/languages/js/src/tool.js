@@ -51,6 +51,10 @@ const caused = () => {
 const nested = (depth) => (depth === 0 ? [] : [nested(depth - 1)]);
 const recurse = (depth) => recurse(depth + 1) + 1;
 const flood = () => Promise.resolve().then(flood);
+const queue = () => queueMicrotask(queue);
+class Counts extends Map {
+  toJSON() { return Object.fromEntries(this); }
+}
 const lose = (promises) => {
   promises();
   return "done";
@@ -108,6 +112,12 @@ const endings = {
   function: () => () => 1,
   recursion: () => recurse(0),
   microtasks: flood,
+  queued: queue,
+  map: () => new Map([["a", 1]]),
+  set: () => ({ names: [new Set(["a"])] }),
+  iterator: () => new Map([["a", 1]]).keys(),
+  promised: () => ({ value: Promise.resolve(1) }),
+  written: () => ({ counts: new Counts([["a", 1]]) }),
   spin: () => { for (;;); },
   memory: () => { const all = []; for (;;) all.push(new Uint8Array(1 << 20).fill(1)); },
   clock: () => new Date().toISOString(),

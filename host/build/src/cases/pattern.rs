@@ -1,0 +1,53 @@
+//! Regular expressions in files of cases.
+
+use std::fmt;
+
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+
+/// A regular expression, in the syntax of the crate `regex`. It matches a text that it matches a part of.
+///
+/// # Shape
+/// As JSON: a text.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Pattern(Regex);
+
+impl Pattern {
+    /// Whether it matches the text or a part of it.
+    #[must_use]
+    pub fn matches(&self, text: &str) -> bool {
+        self.0.is_match(text)
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str())
+    }
+}
+
+impl From<Pattern> for String {
+    fn from(pattern: Pattern) -> Self {
+        pattern.to_string()
+    }
+}
+
+impl TryFrom<String> for Pattern {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Regex::new(&text).map(Self).map_err(|error| {
+            // The lines before the last one show the place below the expression.
+            let told = error.to_string();
+            let problem = told.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            format!("`{text}` is not a regular expression: {problem}")
+        })
+    }
+}
