@@ -5,6 +5,7 @@
 //! only where the user approved it; no secret is looked at; what the tool asked for is text of a stranger.
 
 mod changed;
+mod undeclared;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -27,11 +28,12 @@ use crate::failure::Failure;
 use crate::grant_text::{self, Change};
 use crate::offered::NotOffered;
 use crate::printer::Printer;
-use crate::run::{live, misfit};
+use crate::run::misfit;
 use crate::stand_in::{StandIn, directory_of};
 use crate::target;
 use crate::{clean, components, host, remedy};
 use changed::Changed;
+use undeclared::undeclared;
 
 /// Denials that are kept: a tool can ask a hundred thousand times.
 const MAX_DENIALS: usize = 1000;
@@ -366,19 +368,6 @@ fn learned(rights: &Rights, definition: &Definition, recorded: &Recorded, change
         }
     }
     Learned { tried, ..learned }
-}
-
-/// The denials of paths that the tool does not declare. A dry run has no event of them. Paths of the system are left out:
-/// runtimes of languages look there.
-fn undeclared(rights: &Rights, recorded: &Recorded) -> impl Iterator<Item = Denial> {
-    let paths = recorded.paths.iter().filter(|(path, _)| !live::is_of_system(path));
-    let decisions =
-        paths.map(|(path, used)| rights.allows(&Request::File { access: used.access, path: path.as_str().into() }));
-    let denials = decisions.filter_map(|decision| match decision {
-        Decision::Denied(denial) => Some(denial),
-        Decision::Allowed => None,
-    });
-    denials.filter(|denial| denial.layer == Layer::Declared).take(MAX_PATHS)
 }
 
 /// The denial of a request that the operator could allow.

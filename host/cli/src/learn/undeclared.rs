@@ -1,0 +1,21 @@
+//! The paths that a tool looked for in a dry run and does not declare.
+
+use toolcell::{Decision, Denial, Layer, Recorded, Request, Rights};
+
+use crate::run::live;
+
+/// Paths that are told.
+const MOST: usize = 5;
+
+/// The denials of paths that the tool does not declare. A dry run has no event of them. Paths of the system are left out:
+/// runtimes of languages look there.
+pub(super) fn undeclared(rights: &Rights, recorded: &Recorded) -> impl Iterator<Item = Denial> {
+    let paths = recorded.paths.iter().filter(|(path, _)| !live::is_of_system(path));
+    let decisions =
+        paths.map(|(path, used)| rights.allows(&Request::File { access: used.access, path: path.as_str().into() }));
+    let denials = decisions.filter_map(|decision| match decision {
+        Decision::Denied(denial) => Some(denial),
+        Decision::Allowed => None,
+    });
+    denials.filter(|denial| denial.layer == Layer::Declared).take(MOST)
+}
