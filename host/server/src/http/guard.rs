@@ -10,7 +10,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN, X_CONTENT_TYPE_OPTIONS};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use toolcell::defence::{Defence, stands};
 use tracing::field::Empty;
@@ -54,7 +54,8 @@ pub(super) async fn finish(State(shared): State<Shared>, mut request: Request, n
             let span = span(&id, &request);
             request.extensions_mut().insert(RequestSpan(span.clone()));
             let answer = async {
-                match check_origin(&shared, &request, origin.is_some()) {
+                let checked = check_coding(&request).and_then(|()| check_origin(&shared, &request, origin.is_some()));
+                match checked {
                     Ok(()) if origin.is_some() && cors::is_preflight(&request) => cors::preflight(request.headers()),
                     Ok(()) => next.run(request).await,
                     Err(problem) => problem.into_response(),
@@ -108,6 +109,23 @@ fn span(id: &RequestId, request: &Request) -> Span {
         trace.record(&span);
     }
     span
+}
+
+/// Refuses a body of several transfer codings: a proxy may find its end elsewhere. One coding that is not `chunked` does not come
+/// here.
+fn check_coding(request: &Request) -> Result<(), Problem> {
+    let mut codings = request.headers().get_all(TRANSFER_ENCODING).iter();
+    let is_plain = match (codings.next(), codings.next()) {
+        (None, _) => true,
+        (Some(coding), None) => coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"),
+        (Some(_), Some(_)) => false,
+    };
+    if is_plain {
+        return Ok(());
+    }
+    let detail = "the body has several transfer codings";
+    Err(Problem::new(StatusCode::BAD_REQUEST, "bad_transfer_encoding", detail)
+        .with_hint("send the body with `Content-Length`, or with `Transfer-Encoding: chunked` alone"))
 }
 
 /// Refuses requests that are meant for another host, and those of other origins' pages.

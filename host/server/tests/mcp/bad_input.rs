@@ -268,7 +268,10 @@ async fn about_questions() -> Vec<(&'static str, Reply)> {
     let session = web.open().await;
     let uri = format!("toolcell://artifacts/{}", "0".repeat(64));
     let read = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": uri}});
-    replies.push(("`resources/read` of an unknown artifact", web.post(0, &session, &read).await));
+    replies.push(("`resources/read` of an unknown artifact in a session", web.post(0, &session, &read).await));
+    let (headers, mut read) = modern(1, "resources/read", Some(&uri));
+    read["params"]["uri"] = json!(uri);
+    replies.push(("`resources/read` of an unknown artifact, 2026-07-28", web.post(0, &headers, &read).await));
     for (case, method, params) in [
         ("an unknown method in a session", "no/such", json!({})),
         ("params that do not fit the method", "tools/call", json!({"name": 5})),
