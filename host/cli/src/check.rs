@@ -34,7 +34,7 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     };
     let lock = Lock::beside(&config)?;
     let engines = host::engines(printer, global, 1, &config)?;
-    let (mut shown, mut failures, mut components) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut shown, mut failures, mut components, mut clashes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut unapproved, mut developed, mut homes) = (Vec::new(), Vec::new(), Homes::default());
     for chosen in config.all() {
         let loaded = components::one(printer, &engines, &config, &chosen).await;
@@ -62,15 +62,23 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
         shown.push(judged);
         match loaded {
             Ok((component, _)) => {
-                let clashes = component.definitions().map(|tool| homes.add(&tool.name, name(&chosen)));
-                failures.extend(clashes.filter_map(Result::err));
+                let added = component.definitions().map(|tool| homes.add(&tool.name, name(&chosen)));
+                clashes.extend(added.filter_map(Result::err));
                 components.push((name(&chosen), component));
             }
             Err(failure) => failures.push(failure),
         }
     }
-    failures.extend(homes.check().err());
-    let warnings: Vec<_> = config.warnings.iter().cloned().chain(idle(&config, &components)).collect();
+    clashes.extend(homes.check().err());
+    // `run` can use each alone.
+    let clashes = clashes.iter().map(|clash| Problem {
+        file: file.clone(),
+        line: 0,
+        column: 0,
+        message: clash.message(),
+        hint: "leave out one of the two sections: `serve`, `batch` and `tools` refuse the two together".to_owned(),
+    });
+    let warnings: Vec<_> = config.warnings.iter().cloned().chain(idle(&config, &components)).chain(clashes).collect();
     let unset = config.unset_values();
     let ok = failures.is_empty() && unset.is_empty();
     let status = if ok { ExitStatus::Ok } else { ExitStatus::Failed };

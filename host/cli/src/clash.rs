@@ -1,6 +1,6 @@
 //! Tools of several components that a call or a model cannot tell apart.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use anyhow::anyhow;
 use toolcell::defence::{Defence, stands};
@@ -10,12 +10,19 @@ use crate::failure::Failure;
 
 /// Which component each tool is of, as people are told.
 #[derive(Default)]
-pub(crate) struct Homes(BTreeMap<String, String>);
+pub(crate) struct Homes {
+    /// In the order in which they were added.
+    tools: Vec<String>,
+    homes: HashMap<String, String>,
+}
 
 impl Homes {
     /// Adds a tool of this component. An error if another one has a tool of the same name.
     pub(crate) fn add(&mut self, tool: &str, home: &str) -> Result<(), Failure> {
-        let Some(first) = self.0.insert(tool.to_owned(), home.to_owned()) else { return Ok(()) };
+        let Some(first) = self.homes.insert(tool.to_owned(), home.to_owned()) else {
+            self.tools.push(tool.to_owned());
+            return Ok(());
+        };
         let message = if first == home {
             anyhow!("`{first}` is named twice")
         } else {
@@ -26,9 +33,9 @@ impl Homes {
 
     /// An error if two names look alike.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        match names::look_alike(self.0.keys().map(String::as_str)) {
+        match names::look_alike(self.tools.iter().map(String::as_str)) {
             Some((tool, other)) if stands(Defence::LookAlikes) => {
-                let place = |name: &str| self.0.get(name).cloned().unwrap_or_default();
+                let place = |name: &str| self.homes.get(name).cloned().unwrap_or_default();
                 let message = anyhow!("`{tool}` of `{}` looks like `{other}` of `{}`", place(tool), place(other));
                 let hint = "rename one of the tools, or leave out its component: a model may confuse the two tools";
                 Err(Failure::file(message, hint))

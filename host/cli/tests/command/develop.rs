@@ -169,7 +169,7 @@ fn a_check_says_what_is_used_in_development() {
     let one = "[dev]\nfolders = [\"target\"]\n[components.dev]\npath = \"target/hello.wasm\"\n";
     let two = format!("{one}[components.two]\npath = \"target/two.wasm\"\n");
     let place = built(one);
-    fs::copy(example("hello"), place.path().join("target/two.wasm")).expect("a place");
+    fs::copy(example("calculator"), place.path().join("target/two.wasm")).expect("a place");
     let named = |words: &[&str]| place.typed(&[&["--config", "toolcell.toml"], words].concat());
     for (config, approve, ending) in [
         (one, false, "; not approved, but used in development: dev\n"),
