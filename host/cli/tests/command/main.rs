@@ -7,6 +7,7 @@ mod bad_input;
 mod batch;
 mod built;
 mod calls;
+mod clash;
 mod decide;
 mod develop;
 mod drained;
