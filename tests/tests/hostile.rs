@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use toolcell::{CallResult, Engine, Limits, MAX_PARTS, Placement, RESERVED_HALT_REASONS, ToolError};
+use toolcell::{CallContext, CallResult, Engine, Limits, MAX_PARTS, Placement, RESERVED_HALT_REASONS, ToolError};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::binary::{list, of_component, section};
-use toolcell_tests::{PLACEMENTS, call, ending, engine, load, load_ending};
+use toolcell_tests::{PLACEMENTS, call, ending, engine, load, load_ending, wait};
 
 /// Enough for a guest that behaves, and soon spent by one that does not.
 fn tight() -> Limits {
@@ -132,6 +132,11 @@ fn in_a_call(place: Place) {
                 let forbidden = is_copying && !matches!(calls_out(misdeed), CallsOut::Never);
                 let expected = if forbidden { "handler_raised/broken_abi" } else { expected };
                 let component = load(&engine, Hostile::new(place, misdeed).component()).expect("describe behaves");
+                let tool = component.tools()[0].clone();
+                let is_visible = wait(async move { tool.is_visible(&CallContext::default()).await });
+                // A caller that the tool cannot be asked about is not told how it failed.
+                let is_hidden = matches!(place, Place::Visible) && !is_visible;
+                let expected = if is_hidden { "refusal/not_visible" } else { expected };
                 let completion = call(&component, "hostile", r#"{"a": 1}"#, limits);
                 let what = format!("{misdeed:?} in {place:?}, {placement:?}: {completion:?}");
                 assert_eq!(ending(&completion.result), expected, "{what}");

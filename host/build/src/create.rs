@@ -19,13 +19,13 @@ const EDITOR: File = ("toolcell.d.ts", include_str!("templates/toolcell.d.ts"));
 const JAVASCRIPT: [File; 4] = [
     ("src/tool.js", include_str!("templates/js/tool.js")),
     ("jsconfig.json", include_str!("templates/tsconfig.json")),
-    (".gitignore", "*.wasm\n"),
+    (".gitignore", "*.wasm\nnode_modules/\n"),
     EDITOR,
 ];
 const TYPESCRIPT: [File; 4] = [
     ("src/tool.ts", include_str!("templates/ts/tool.ts")),
     ("tsconfig.json", include_str!("templates/tsconfig.json")),
-    (".gitignore", "*.wasm\n"),
+    (".gitignore", "*.wasm\nnode_modules/\n"),
     EDITOR,
 ];
 const PYTHON: [File; 3] = [

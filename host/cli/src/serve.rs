@@ -6,6 +6,8 @@
 
 mod problems;
 
+use std::io;
+
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use toolcell_config::{Configuration, EnginesBuilder, Loaded};
@@ -77,6 +79,8 @@ async fn serving(
     let problems = told(printer, args, &loaded)?;
     let auth = configured.authenticator(keys).map_err(no_issuer)?;
     if args.check {
+        state::sealer(global.state_dir.as_deref())?;
+        check_artifacts(args)?;
         // One client on standard input and output needs no token, no metrics and no address.
         if !args.stdio {
             configured.check_issuer().await.map_err(no_issuer)?;
@@ -220,10 +224,21 @@ fn artifacts(args: &ServeArgs) -> Result<Artifacts, Failure> {
         Some(directory) => Artifacts::open(directory, options),
         None => Artifacts::temporary(options),
     };
-    opened.map_err(|error| {
-        let hint = "give `--artifacts` a directory that you can write to and that no other server uses";
-        Failure::environment(error, hint)
-    })
+    opened.map_err(no_artifacts)
+}
+
+/// Whether the directory for artifacts can be used. That a server uses it now is no problem of the configuration.
+fn check_artifacts(args: &ServeArgs) -> Result<(), Failure> {
+    let opened = args.artifacts.as_ref().map(|directory| Artifacts::open(directory, ArtifactOptions::default()));
+    match opened {
+        Some(Err(error)) if error.kind() != io::ErrorKind::WouldBlock => Err(no_artifacts(error)),
+        Some(Ok(_) | Err(_)) | None => Ok(()),
+    }
+}
+
+fn no_artifacts(error: io::Error) -> Failure {
+    let hint = "give `--artifacts` a directory that you can write to and that no other server uses";
+    Failure::environment(error, hint)
 }
 
 /// Tells when a server that was open asks for keys. Does not end.

@@ -265,6 +265,10 @@ pub fn find(project: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut more: Vec<_> = more.filter(|path| path.is_file() && (is_json(path) || is_yaml(path))).collect();
     more.sort();
     found.extend(more);
+    if !project.is_dir() {
+        let message = format!("`{}` is not a folder", project.display());
+        return Err(Error::new(ErrorKind::File, message, "name the folder of a project; `toolcell new` makes one"));
+    }
     if found.is_empty() {
         let message = format!("there are no cases in `{}`", project.display());
         let hint = "write `cases.yaml`; `toolcell new` makes one to start with";

@@ -351,6 +351,8 @@ fn servers_and_keys_that_cannot_be_are_errors_with_a_hint() {
     let empty = Place::new(CONFIG);
     fs::remove_file(empty.path().join("toolcell.toml")).expect("no error");
     let inline = Place::new(&format!("tenants = {{ acme = {{}} }}\n{CONFIG}"));
+    fs::create_dir(place.path().join("spoiled")).expect("no error");
+    fs::write(place.path().join("spoiled/resume.key"), "not a key").expect("no error");
     let taken = TcpListener::bind("127.0.0.1:0").expect("no error");
     let taken = taken.local_addr().expect("no error").to_string();
     for (name, place, words) in [
@@ -362,6 +364,8 @@ fn servers_and_keys_that_cannot_be_are_errors_with_a_hint() {
         ("check_public", &place, &["serve", "--check", "--listen", "0.0.0.0:8700"]),
         ("check_certificate", &place, &["serve", "--check", "--tls-cert", "hello.wasm", "--tls-key", "absent"]),
         ("check_tenant", &place, &["serve", "--check", "--stdio", "--tenant", "acme"]),
+        ("check_artifacts", &place, &["serve", "--check", "--artifacts", "hello.wasm"]),
+        ("check_key", &place, &["serve", "--check", "--state-dir", "spoiled"]),
         ("check_host", &place, &["serve", "--check", "--host", "https://tools.example.com"]),
         ("check_origin", &place, &["serve", "--check", "--origin", "app.example.com"]),
         ("add_without_file", &empty, &["tenant", "add", "acme"]),

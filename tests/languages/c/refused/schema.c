@@ -1,4 +1,4 @@
-// not a usable JSON Schema
+// its `parameters` have the type "strng", but arguments are always an object
 #include <toolcell.h>
 
 static tc_outcome greet(tc_call *call) {
