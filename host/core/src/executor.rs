@@ -357,10 +357,17 @@ impl Executor {
 /// Whether a refusal says nothing of the tool that was called. One for want of a cell does if the call had so little time that it
 /// could not get one.
 fn is_of_any_tool(refusal: &Refusal, invocation: &Invocation) -> bool {
-    use Refusal::{NoTenant, NotVisible, Overloaded, Restarting, UnknownTenant};
     match refusal {
-        Overloaded { .. } => !invocation.remaining().is_zero(),
-        refusal => matches!(refusal, NotVisible | Restarting { .. } | UnknownTenant | NoTenant),
+        Refusal::Overloaded { .. } => !invocation.remaining().is_zero(),
+        Refusal::NotVisible | Refusal::Restarting { .. } | Refusal::UnknownTenant | Refusal::NoTenant => true,
+        Refusal::InvalidArguments(_)
+        | Refusal::NotAllowed
+        | Refusal::CircuitOpen { .. }
+        | Refusal::Quarantined
+        | Refusal::Unavailable
+        | Refusal::UnsetSecret(_)
+        | Refusal::InvalidAnswer(_)
+        | Refusal::Resume(_) => false,
     }
 }
 

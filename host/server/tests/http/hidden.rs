@@ -26,19 +26,19 @@ async fn a_tool_that_hides_itself_is_answered_as_one_that_there_is_not() {
     let resume = Resume { answer: Json::from(json!(1)), state: Some(Json::from(json!("x"))) };
     let unlimited = Limits::unlimited();
     for (arguments, resume, limits) in [
-        (json!({}), None, unlimited.clone()),
-        (json!({}), Some(resume), unlimited.clone()),
-        (json!({}), None, unlimited.clone().with_fuel(1)),
-        (json!({}), None, unlimited.clone().with_memory(1)),
-        (json!({}), None, unlimited.clone().with_timeout(Duration::from_nanos(1))),
-        (json!({"file": "x"}), None, unlimited.clone()),
+        (json!({}), None, unlimited),
+        (json!({}), Some(resume), unlimited),
+        (json!({}), None, unlimited.with_fuel(1)),
+        (json!({}), None, unlimited.with_memory(1)),
+        (json!({}), None, unlimited.with_timeout(Duration::from_nanos(1))),
+        (json!({"file": "x"}), None, unlimited),
         (json!({"file": own}), None, unlimited),
     ] {
         let answered = async |name: &str| {
             let mut context = CallContext::default();
             context.resume.clone_from(&resume);
             let call = ToolCall::with_value("a", name, &arguments);
-            let request = CallRequest::new(call).with_context(context).with_limits(limits.clone());
+            let request = CallRequest::new(call).with_context(context).with_limits(limits);
             format!("{:?}", service.call(&globex, request).await).replace(name, "NAME")
         };
         assert_eq!(answered("plans").await, answered("plane").await, "{arguments} {resume:?} {limits:?}");
