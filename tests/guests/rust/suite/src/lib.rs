@@ -36,9 +36,11 @@ fn test_embedded_resource() -> Output {
 /// The fixture of several kinds of content.
 #[tool]
 fn test_multiple_content_types() -> Output {
-    of(Part::text("Multiple content types test:"))
-        .part(Part::image("image/png", PNG))
-        .part(Part::resource("test://mixed-content-resource", "application/json", r#"{"test":"data","value":123}"#))
+    of(Part::text("Multiple content types test:")).part(Part::image("image/png", PNG)).part(Part::resource(
+        "test://mixed-content-resource",
+        "application/json",
+        r#"{"test":"data","value":123}"#,
+    ))
 }
 
 /// The fixture of an error.
