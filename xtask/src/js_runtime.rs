@@ -1,6 +1,8 @@
 //! Builds the JavaScript runtime and the reader of modules, which are in the repository as WebAssembly.
 //!
 //! QuickJS is C: Zig's compiler, from the Python package `ziglang`, compiles it. `ZIG_PYTHON` names the Python that has it.
+//! A file beside the modules has the digest of their sources, so that a test without Zig finds sources that were changed
+//! and not built.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
+use sha2::{Digest as _, Sha256};
 
 use crate::shell;
 
@@ -15,10 +18,12 @@ const TARGET: &str = "wasm32-unknown-unknown";
 /// What is built, and the file in `host/build/runtime` that it becomes.
 const MODULES: [(&str, &str); 2] =
     [("toolcell_js_runtime.wasm", "runtime.wasm"), ("toolcell_js_modules.wasm", "modules.wasm")];
+/// The file with the digest of the sources.
+const DIGEST: &str = "host/build/runtime/sources.sha256";
 
 /// Builds both and replaces the files, and tells which of them changed.
 pub(crate) fn run() -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the repository")?;
+    let root = root()?;
     let workspace = root.join("guest-sdk/js");
     let python = std::env::var("ZIG_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let has_zig = Command::new(&python).args(["-m", "ziglang", "version"]).output();
@@ -49,7 +54,37 @@ pub(crate) fn run() -> Result<()> {
         fs::write(&kept, &new)?;
         shell::say(&format!("{} {}\n", kept.display(), if is_same { "is unchanged" } else { "changed" }));
     }
+    fs::write(root.join(DIGEST), format!("{}\n", digest_of_sources(root)?))?;
     Ok(())
+}
+
+fn root() -> Result<&'static Path> {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the repository")
+}
+
+/// The SHA-256 digest of the paths, sizes and contents of all files in `guest-sdk/js`, without what a build leaves there.
+fn digest_of_sources(root: &Path) -> Result<String> {
+    let mut paths = Vec::new();
+    let mut folders = vec![root.join("guest-sdk/js")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            match entry.file_type()?.is_dir() {
+                true if entry.file_name() == "target" => {}
+                true => folders.push(entry.path()),
+                false => paths.push(entry.path()),
+            }
+        }
+    }
+    paths.sort();
+    let mut digest = Sha256::new();
+    for path in paths {
+        let content = fs::read(&path)?;
+        let name = path.strip_prefix(root)?.to_str().context("a path in UTF-8")?;
+        digest.update(format!("{name}\0{}\0", content.len()));
+        digest.update(content);
+    }
+    Ok(format!("{:x}", digest.finalize()))
 }
 
 /// Flags that leave the paths of this machine out of what is built: panics name files below `crates` and `toolcell`.
@@ -66,4 +101,17 @@ fn script(path: &Path, text: &str) -> Result<PathBuf> {
     fs::write(path, format!("#!/usr/bin/env bash\n{text}\n"))?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o755))?;
     Ok(path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_runtime_is_built_from_the_present_sources() {
+        let root = root().expect("the repository");
+        let built = fs::read_to_string(root.join(DIGEST)).expect("the digest of the sources");
+        let present = digest_of_sources(root).expect("the sources");
+        assert_eq!(built.trim(), present, "guest-sdk/js was changed: run `cargo xtask js-runtime`");
+    }
 }

@@ -91,7 +91,12 @@ impl Store {
     }
 
     pub(super) fn open(root: &Path, options: ArtifactOptions, clock: Arc<dyn Clock>) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(at(root))?;
+        DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                io::Error::new(io::ErrorKind::NotADirectory, format!("`{}` is not a directory", root.display()))
+            }
+            _ => at(root)(error),
+        })?;
         let lock = root.join(LOCK);
         let lock = locked(&lock).map_err(at(&lock))?;
         let mut tenants = HashMap::new();
