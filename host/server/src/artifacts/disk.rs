@@ -91,12 +91,11 @@ impl Store {
     }
 
     pub(super) fn open(root: &Path, options: ArtifactOptions, clock: Arc<dyn Clock>) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                io::Error::new(io::ErrorKind::NotADirectory, format!("`{}` is not a directory", root.display()))
-            }
-            _ => at(root)(error),
-        })?;
+        if root.exists() && !root.is_dir() {
+            let problem = format!("`{}` is not a directory", root.display());
+            return Err(io::Error::new(io::ErrorKind::NotADirectory, problem));
+        }
+        DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(at(root))?;
         let lock = root.join(LOCK);
         let lock = locked(&lock).map_err(at(&lock))?;
         let mut tenants = HashMap::new();
