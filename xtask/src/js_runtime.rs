@@ -12,7 +12,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use sha2::{Digest as _, Sha256};
 
-use crate::shell;
+use crate::shell::{root, say};
 
 const TARGET: &str = "wasm32-unknown-unknown";
 /// What is built, and the file in `host/build/runtime` that it becomes.
@@ -23,7 +23,7 @@ const DIGEST: &str = "host/build/runtime/sources.sha256";
 
 /// Builds both and replaces the files, and tells which of them changed.
 pub(crate) fn run() -> Result<()> {
-    let root = root()?;
+    let root = root();
     let workspace = root.join("guest-sdk/js");
     let python = std::env::var("ZIG_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let has_zig = Command::new(&python).args(["-m", "ziglang", "version"]).output();
@@ -52,14 +52,10 @@ pub(crate) fn run() -> Result<()> {
         let kept = root.join("host/build/runtime").join(kept);
         let is_same = fs::read(&kept).is_ok_and(|old| old == new);
         fs::write(&kept, &new)?;
-        shell::say(&format!("{} {}\n", kept.display(), if is_same { "is unchanged" } else { "changed" }));
+        say(&format!("{} {}\n", kept.display(), if is_same { "is unchanged" } else { "changed" }));
     }
     fs::write(root.join(DIGEST), format!("{}\n", digest_of_sources(root)?))?;
     Ok(())
-}
-
-fn root() -> Result<&'static Path> {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the repository")
 }
 
 /// The SHA-256 digest of the paths, sizes and contents of all files in `guest-sdk/js`, without what a build leaves there.
@@ -109,7 +105,7 @@ mod tests {
 
     #[test]
     fn the_runtime_is_built_from_the_present_sources() {
-        let root = root().expect("the repository");
+        let root = root();
         let built = fs::read_to_string(root.join(DIGEST)).expect("the digest of the sources");
         let present = digest_of_sources(root).expect("the sources");
         assert_eq!(built.trim(), present, "guest-sdk/js was changed: run `cargo xtask js-runtime`");
