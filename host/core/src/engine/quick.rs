@@ -199,8 +199,8 @@ impl Shared {
         Some(slice)
     }
 
-    /// Spins until there is something in the queue. Whether there is: not, when the time is over or when another thread had this
-    /// processor meanwhile, which is then left to it.
+    /// Spins until the queue has a slice, and returns true. Returns false when the time is over, or when the system gave this
+    /// processor to another thread meanwhile: then that thread needs it more.
     fn wait_awake(&self, most: Duration) -> bool {
         let begin = Instant::now();
         let mut last = begin;
@@ -225,7 +225,7 @@ impl Shared {
         self.seen.store(self.nanoseconds(now), Ordering::Release);
     }
 
-    /// Whether a thread runs that will look at the queue without being woken.
+    /// Returns true if a thread runs that will look at the queue without being woken.
     fn is_awake(&self, now: Instant) -> bool {
         let since = self.nanoseconds(now).saturating_sub(self.seen.load(Ordering::Acquire));
         let is_recent = Duration::from_nanos(since) < PAUSE || !stands(Defence::Awake);
