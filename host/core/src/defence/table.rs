@@ -56,6 +56,8 @@ defences! {
     Habits = "habits",
     /// Where slices wait, each owner of calls has a turn after a turn of each other owner.
     Turns = "turns",
+    /// A thread of the quick lane that lost its processor to another does not count as awake.
+    Awake = "awake",
     // -- a cell's memory
     /// Memories and tables have one budget.
     Memory = "memory",

@@ -93,8 +93,6 @@ pub(super) struct Remote<F: Future> {
     answer: oneshot::Receiver<F::Output>,
     /// Until when the answer is polled for, because a thread was awake to pick the call up.
     polled_until: Option<Instant>,
-    /// It was polled for before.
-    was_polled: bool,
 }
 
 impl<F> Remote<F>
@@ -107,7 +105,7 @@ where
         let (mut first, woken, slow) = (guest.share(), lanes.woken().clone(), lanes.slow().clone());
         if !guest.habit.is_quick() {
             go_on(first, &slow, answered);
-            return Self { guest, answer, polled_until: None, was_polled: false };
+            return Self { guest, answer, polled_until: None };
         }
         let slice = Box::new(move |turn: &mut Turn<'_>| {
             // Others of its kind may have run while it stood in line.
@@ -127,7 +125,7 @@ where
             }
         });
         let at_once = lanes.quick().run(&guest.habit.party.quick, Arc::clone(&guest.pulse), slice);
-        Self { guest, answer, polled_until: at_once.then(|| Instant::now() + PATIENCE), was_polled: false }
+        Self { guest, answer, polled_until: at_once.then(|| Instant::now() + PATIENCE) }
     }
 }
 
@@ -200,10 +198,6 @@ impl<F: Future> Future for Remote<F> {
         if answer.is_pending() && self.polled_until.is_some_and(|until| Instant::now() < until) {
             // Polled again after the caller's other tasks: they run while the guest does.
             context.waker().wake_by_ref();
-            if std::mem::replace(&mut self.was_polled, true) {
-                // The guest's thread may need this processor.
-                std::thread::yield_now();
-            }
         }
         answer
     }

@@ -3,12 +3,14 @@
 //! Most calls are over before a sleeping thread would have woken for them (on a virtual machine that takes longer than the
 //! call), so the threads stay awake for a moment after their work, and a caller whose call is picked up at once polls for its
 //! answer for a moment too, between its other tasks.
+//! A thread that waits awake spins. It calls no `sched_yield`: kernels of 2025 and later make the caller forfeit its claim to the
+//! processor, and a loop of the slow lane then runs to the kernel's next tick.
 //! Invariants: a job is one slice: it ends at the guest's next tick, or the one after where that comes at once, and what the
 //! guest had the host do meanwhile (copy, fill) is bounded by its memory; with one core no thread waits awake; idle threads
-//! sleep.
+//! sleep; a thread that waits awake and lost its processor does not count as awake.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,6 +19,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use super::fair::{FairQueue, Turns};
 use super::pulse::Pulse;
 use crate::cores::cores;
+use crate::defence::{Defence, stands};
 use crate::error::Error;
 use crate::fence::fenced;
 
@@ -27,6 +30,10 @@ const LINGER_IF_BUSY: Duration = Duration::from_micros(200);
 const BUSY: Duration = Duration::from_micros(250);
 /// How long a caller polls for the answer of a call that was picked up at once: several short calls long.
 pub(super) const PATIENCE: Duration = Duration::from_micros(30);
+
+/// A thread that waits awake looks at the clock at least so often while it has a processor. After a longer pause the system has
+/// given the processor to another thread.
+const PAUSE: Duration = Duration::from_micros(5);
 
 type Slice = Box<dyn FnOnce(&mut Turn<'_>) + Send>;
 
@@ -41,6 +48,9 @@ struct Shared {
     waiting: AtomicUsize,
     /// Threads that will look at the queue without being woken.
     awake: AtomicUsize,
+    /// When one of them last looked at the clock, in nanoseconds since `start`.
+    seen: AtomicU64,
+    start: Instant,
     /// Whether calls come often.
     is_busy: AtomicBool,
     /// How many may stay awake for the next call: a core is left to the thread that makes it.
@@ -69,6 +79,7 @@ impl Turn<'_> {
     /// the queue, and then need not wake another.
     pub(super) fn end(&mut self) {
         if !std::mem::replace(&mut self.ended, true) {
+            self.lane.see(Instant::now());
             self.lane.awake.fetch_add(1, Ordering::AcqRel);
         }
     }
@@ -89,6 +100,8 @@ impl Quick {
             wake: Condvar::new(),
             waiting: AtomicUsize::new(0),
             awake: AtomicUsize::new(0),
+            seen: AtomicU64::new(0),
+            start: Instant::now(),
             is_busy: AtomicBool::new(false),
             most_awake: cores - 1,
             stopped: AtomicBool::new(false),
@@ -117,7 +130,8 @@ impl Quick {
         shared.is_busy.store(is_busy, Ordering::Relaxed);
         queue.slices.push_new(whose, (pulse, slice));
         shared.waiting.store(queue.slices.len(), Ordering::Release);
-        shared.see_to_it(queue)
+        // With one core, a caller that polls would keep it from the thread.
+        shared.see_to_it(queue, now) && shared.most_awake > 0
     }
 }
 
@@ -156,7 +170,7 @@ impl Shared {
             turn.end();
             let may_linger = self.awake.load(Ordering::Acquire) <= self.most_awake;
             let linger = if self.is_busy.load(Ordering::Relaxed) { LINGER_IF_BUSY } else { LINGER };
-            if may_linger && wait_awake(linger, || self.waiting.load(Ordering::Acquire) > 0) {
+            if may_linger && self.wait_awake(linger) {
                 continue;
             }
             turn.begin();
@@ -180,14 +194,51 @@ impl Shared {
         self.waiting.store(queue.slices.len(), Ordering::Release);
         if queue.slices.len() > 0 {
             // Its caller may have counted on this thread, which has something else to do now.
-            self.see_to_it(queue);
+            self.see_to_it(queue, Instant::now());
         }
         Some(slice)
     }
 
+    /// Spins until the queue has a slice, and returns true. Returns false when the time is over, or when the system gave this
+    /// processor to another thread meanwhile: then that thread needs it more.
+    fn wait_awake(&self, most: Duration) -> bool {
+        let begin = Instant::now();
+        let mut last = begin;
+        loop {
+            for _ in 0..16 {
+                if self.waiting.load(Ordering::Acquire) > 0 {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            let now = Instant::now();
+            if now - begin >= most || now - last >= PAUSE {
+                return false;
+            }
+            self.see(now);
+            last = now;
+        }
+    }
+
+    /// A thread that will look at the queue without being woken runs now.
+    fn see(&self, now: Instant) {
+        self.seen.store(self.nanoseconds(now), Ordering::Release);
+    }
+
+    /// Returns true if a thread runs that will look at the queue without being woken.
+    fn is_awake(&self, now: Instant) -> bool {
+        let since = self.nanoseconds(now).saturating_sub(self.seen.load(Ordering::Acquire));
+        let is_recent = Duration::from_nanos(since) < PAUSE || !stands(Defence::Awake);
+        self.awake.load(Ordering::Acquire) > 0 && is_recent
+    }
+
+    fn nanoseconds(&self, now: Instant) -> u64 {
+        u64::try_from(now.saturating_duration_since(self.start).as_nanos()).unwrap_or(u64::MAX)
+    }
+
     /// Sees to it that a thread looks at the queue. Whether one is awake anyway.
-    fn see_to_it(&self, queue: MutexGuard<'_, Queue>) -> bool {
-        let awake = self.awake.load(Ordering::Acquire) > 0;
+    fn see_to_it(&self, queue: MutexGuard<'_, Queue>, now: Instant) -> bool {
+        let awake = self.is_awake(now);
         let asleep = queue.asleep > 0;
         drop(queue);
         if !awake && asleep {
@@ -197,28 +248,54 @@ impl Shared {
     }
 }
 
-fn wait_awake(most: Duration, mut is_over: impl FnMut() -> bool) -> bool {
-    let until = Instant::now() + most;
-    loop {
-        for _ in 0..16 {
-            if is_over() {
-                return true;
-            }
-            std::hint::spin_loop();
-        }
-        // The thread that makes the next call can have the processor.
-        thread::yield_now();
-        if Instant::now() >= until {
-            return false;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
 
     use super::*;
+
+    fn until_asleep(quick: &Quick, threads: usize) {
+        while quick.0.queue.lock().asleep < threads {
+            thread::yield_now();
+        }
+    }
+
+    /// Seen to fail with a thread that counts as awake for as long as it does not sleep.
+    #[test]
+    fn a_slice_runs_if_the_awake_thread_has_no_core() {
+        let (quick, (done, seen)) = (Quick::start(1, || ()).unwrap(), mpsc::channel());
+        for number in 0..100 {
+            until_asleep(&quick, 1);
+            // As a thread does that the system stopped after its last look at the clock.
+            quick.0.awake.fetch_add(1, Ordering::AcqRel);
+            quick.0.seen.store(0, Ordering::Release);
+            let done = done.clone();
+            let is_awake = quick.run(&Arc::default(), Arc::default(), Box::new(move |_| done.send(number).unwrap()));
+            assert!(!is_awake, "its caller would poll in vain");
+            assert_eq!(seen.recv_timeout(Duration::from_secs(20)), Ok(number));
+            quick.0.awake.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    #[test]
+    fn a_thread_is_awake_until_its_pause_is_long() {
+        let quick = Quick::start(1, || ()).unwrap();
+        until_asleep(&quick, 1);
+        let lane = &quick.0;
+        let now = Instant::now();
+        for (awake, pause, expected) in [
+            (0, Duration::ZERO, false),
+            (1, Duration::ZERO, true),
+            (1, PAUSE - Duration::from_nanos(1), true),
+            (1, PAUSE, false),
+            (2, Duration::from_secs(1), false),
+        ] {
+            lane.awake.store(awake, Ordering::Release);
+            lane.see(now);
+            assert_eq!(lane.is_awake(now + pause), expected, "{awake} threads, seen {pause:?} ago");
+        }
+        lane.awake.store(0, Ordering::Release);
+    }
 
     #[test]
     fn every_slice_runs_and_a_panic_costs_only_its_own() {
@@ -235,8 +312,7 @@ mod tests {
                 }),
             );
             if number % 50 == 0 {
-                // Long enough for the threads to fall asleep now and then.
-                assert!(!wait_awake(LINGER * 4, || false));
+                until_asleep(&quick, 2);
             }
         }
         drop(done);
