@@ -144,8 +144,14 @@ impl Provider {
     /// name, say, or not ended) is told apart and fails alone. Arguments are not judged here: text that is no JSON stays what it is, and the executor refuses that call
     /// alone; no text at all, or blank text, means no arguments.
     ///
+    /// The last call of an answer that the provider calls cut (`finish_reason: length`, `stop_reason: max_tokens`,
+    /// `finishReason: MAX_TOKENS`, `status: incomplete`, a filter, or an error) is [unreadable](UnreadableCall), also if its
+    /// arguments are valid: a part of them may be missing. Only the whole response says that it was cut, so pass on that,
+    /// or the one choice or candidate that you use. The pieces of a stream are put together by an
+    /// [`Assembler`](crate::Assembler); a list of them is an error.
+    ///
     /// # Shape
-    /// A whole response, its message, or the list in it that holds the calls. For MCP a `tools/call` request or its
+    /// A whole response, one choice or candidate of it, its message, or the list in it that holds the calls. For MCP a `tools/call` request or its
     /// `params`; for AG-UI an assistant message or a whole list of events, `TOOL_CALL_CHUNK` among them. Calls that came
     /// without an id get one from their place where the API has calls without: `toolcell-call-0`.
     ///
@@ -233,6 +239,16 @@ pub enum ProviderError {
         /// The APIs.
         candidates: Vec<Provider>,
     },
+    /// The provider ended its answer early, and this is the last call in it.
+    #[error(
+        "this call was not made: {provider} cut the answer (`{reason}`), so the arguments may be incomplete; send the call again"
+    )]
+    Cut {
+        /// The API.
+        provider: Provider,
+        /// Why, in the provider's own word: `max_tokens`, for instance.
+        reason: String,
+    },
     /// What came is not what this API sends.
     #[error("not as {provider} sends it: {}: expected {expected}", place(pointer))]
     Malformed {
@@ -259,6 +275,9 @@ impl ProviderError {
             }
             Self::UnknownForm | Self::AmbiguousForm { .. } => {
                 format!("say which API it comes from: {}", names_of(&Provider::ALL))
+            }
+            Self::Cut { .. } => {
+                "let the model send the call again with shorter arguments, or allow the answer more tokens".into()
             }
             Self::Malformed { .. } => "pass on the whole response as it came; put a streamed one together first".into(),
         }

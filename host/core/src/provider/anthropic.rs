@@ -10,12 +10,14 @@ use super::note::Changes;
 use super::part::{base64, image, text};
 use super::place::Place;
 use super::schema::Rewrite;
-use super::{Note, ProviderError};
+use super::{Note, Provider, ProviderError};
 use crate::definition::Definition;
 use crate::message::Message;
 
 /// What a result may show. Source: the guide to vision.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// Reasons to end a message before its end.
+const CUTS: [&str; 3] = ["max_tokens", "model_context_window_exceeded", "refusal"];
 /// Longest name of a member at the top, in characters.
 const MAX_MEMBER: usize = 64;
 
@@ -49,7 +51,8 @@ pub(super) fn calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
         if content.value.is_string() { Vec::new() } else { content.items(EXPECTED)? }
     };
     let calls = Place::calls_among(blocks, |block| block.says("type", "tool_use"))?;
-    Ok(Calls::of(calls.iter().map(|call| call.read(call.text("id", "the id of the call"), Ok(call.clone()), "input"))))
+    let calls = calls.iter().map(|call| call.read(call.text("id", "the id of the call"), Ok(call.clone()), "input"));
+    Ok(Calls::of(calls).cut(Provider::Anthropic, response.word("stop_reason", &CUTS)))
 }
 
 /// One message with every result: they must all stand in the one that follows the calls.

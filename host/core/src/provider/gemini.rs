@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 
 use super::calls::Calls;
 use super::note::Changes;
-use super::part::{base64, text};
+use super::part::{base64, is_empty, text};
 use super::place::{Place, is_placed, placed_id};
 use super::schema::Rewrite;
-use super::{Note, ProviderError};
+use super::{Note, Provider, ProviderError};
 use crate::definition::Definition;
 use crate::json::parse_strict;
 use crate::message::Message;
@@ -35,6 +35,9 @@ const MEDIA: [&str; 11] = [
     "audio/ogg",
     "audio/flac",
 ];
+/// Reasons to end a candidate before its end.
+const CUTS: [&str; 8] =
+    ["MAX_TOKENS", "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "OTHER"];
 /// The largest integer up to which a double holds each: numbers travel as doubles.
 const MAX_EXACT: u64 = 1 << 53;
 
@@ -61,17 +64,22 @@ pub(super) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Result
 }
 
 pub(super) fn calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
-    const EXPECTED: &str = "a response with `candidates`, a content with `parts`, or the list of its parts";
-    let parts = match response.get("candidates") {
-        Some(candidates) => match candidates.only("one candidate: pass only the content of the candidate you use")? {
-            Some(candidate) if candidate.says("finishReason", "MALFORMED_FUNCTION_CALL") => {
-                return Err(candidate.malformed("a valid call: the model wrote a malformed one"));
-            }
-            Some(candidate) => candidate.get("content").and_then(|content| content.get("parts")),
-            None => None,
-        },
-        // The prompt was blocked.
-        None if response.get("promptFeedback").is_some() => None,
+    const EXPECTED: &str = "a response with `candidates`, a candidate, a content with `parts`, or the list of its parts";
+    let candidate = match response.get("candidates") {
+        Some(candidates) => candidates.only("one candidate: pass only the candidate that you use")?,
+        None => response.get("content").filter(|content| content.value.is_object()).map(|_| response.clone()),
+    };
+    let mut cut = None;
+    let parts = match candidate {
+        Some(candidate) if candidate.says("finishReason", "MALFORMED_FUNCTION_CALL") => {
+            return Err(candidate.malformed("a valid call: the model wrote a malformed one"));
+        }
+        Some(candidate) => {
+            cut = candidate.word("finishReason", &CUTS);
+            candidate.get("content").and_then(|content| content.get("parts"))
+        }
+        // No candidate, or the prompt was blocked.
+        None if response.get("candidates").is_some() || response.get("promptFeedback").is_some() => None,
         None if response.value.is_array() => Some(response.clone()),
         None if response.get("role").is_some() => response.get("parts"),
         None => Some(response.need("parts", EXPECTED)?),
@@ -84,7 +92,8 @@ pub(super) fn calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
         let placed = placed_id(index);
         let id = if call.get("id").is_some() { call.text("id", "the id of the call") } else { Ok(placed.as_str()) };
         call.read(id, Ok(call.clone()), "args")
-    })))
+    }))
+    .cut(Provider::Gemini, cut))
 }
 
 /// One content with every result: there must be as many of them as there were calls.
@@ -137,7 +146,7 @@ fn is_shown(part: &Part) -> bool {
 fn shown(part: &Part) -> Option<&Media> {
     match part {
         Part::Image(media) | Part::Audio(media) => {
-            Some(media).filter(|media| MEDIA.contains(&media.mime_type.as_str()))
+            Some(media).filter(|media| !is_empty(part) && MEDIA.contains(&media.mime_type.as_str()))
         }
         Part::Text { .. } | Part::Resource(_) | Part::ResourceLink { .. } => None,
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::call::ToolCall;
-use crate::outcome::Part;
+use crate::outcome::{Media, Part, Resource, ResourceContent};
 
 /// What every provider is given.
 #[derive(Deserialize)]
@@ -59,7 +59,7 @@ struct Case {
     name: String,
     input: Value,
     output: Option<Value>,
-    /// Calls that cannot be read, by id, and the pointer of each one's error.
+    /// Calls that cannot be read, by id, and the pointer of each one's error, or `cut: REASON`.
     #[serde(default)]
     unreadable: Vec<(Option<String>, String)>,
     error: Option<String>,
@@ -122,8 +122,11 @@ fn calls_come_in() {
             let mut unreadable = Vec::new();
             let calls = provider.calls(&case.input).map(|read| {
                 unreadable.extend(read.unreadable.into_iter().map(|call| {
-                    let ProviderError::Malformed { pointer, .. } = call.error else { panic!("{}", call.error) };
-                    (call.id, pointer)
+                    match call.error {
+                        ProviderError::Malformed { pointer, .. } => (call.id, pointer),
+                        ProviderError::Cut { reason, .. } => (call.id, format!("cut: {reason}")),
+                        error => panic!("{error}"),
+                    }
                 }));
                 let calls = read.calls.into_iter().map(|call| json!([call.id, call.name, call.arguments]));
                 Converted { value: calls.collect(), notes: Vec::new() }
@@ -184,6 +187,32 @@ fn results_go_back() {
             let messages: Vec<_> = given.messages[case.key()].iter().map(Message::from).collect();
             case.check(provider, Ok(provider.results(&messages)));
         }
+    }
+}
+
+#[test]
+fn an_image_without_bytes_is_told_in_every_form() {
+    let media = |data: &[u8]| Media { mime_type: String::new(), data: data.to_vec() };
+    for part in [Part::Image(media(b"")), Part::Audio(media(b""))] {
+        let message = Message::new("c", "draw", "drawn").with_part(part.clone());
+        for provider in Provider::ALL {
+            let Converted { value, notes } = provider.results(std::slice::from_ref(&message));
+            let (value, case) = (value.to_string(), format!("{provider}: {part:?}"));
+            assert!(!value.contains(r#""""#) && value.contains("of 0 bytes (application/octet-stream)"), "{case}: {value}");
+            let reasons: Vec<_> = notes.iter().map(|note| (note.pointer.as_str(), note.reason.as_str())).collect();
+            assert_eq!(reasons, [("/parts/0", "it has no bytes")], "{case}");
+        }
+    }
+    let uri = || "x:y".to_owned();
+    let bytes = ResourceContent::Bytes { data: vec![0] };
+    for part in [
+        Part::Image(media(b"a")),
+        Part::Audio(media(b"a")),
+        Part::Resource(Resource { uri: uri(), mime_type: Some(" ".into()), content: bytes }),
+        Part::ResourceLink { uri: uri(), name: None, description: None, mime_type: Some(String::new()), size: None },
+    ] {
+        let sent = Provider::Mcp.results(&[Message::new("c", "draw", "").with_part(part)]).value.to_string();
+        assert!(sent.contains(r#""mimeType":"application/octet-stream""#), "{sent}");
     }
 }
 
