@@ -123,7 +123,8 @@ fn arguments(call: &ToolCall) -> Result<Value, Vec<Fault>> {
             Value::Array(_) => "an array",
             Value::Object(_) => "an object",
         };
-        return Err(vec![Fault::of_kind("", FaultKind::of_type("object")).with_got(got)]);
+        let fault = Fault::of_kind("", FaultKind::of_type("object")).with_got(got);
+        return Err(vec![if value.is_string() { fault.with_hint("send a JSON object, not text") } else { fault }]);
     }
     Ok(value)
 }

@@ -49,8 +49,12 @@ pub(super) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Result
     if !definition.name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
         return Err(changes.refusal("/name", "it must begin with a letter or an underscore"));
     }
-    let rewrite = Rewrite::new(definition.parameters.as_ref(), "/parameters", changes);
-    let parameters = Subset::new(rewrite).parameters()?;
+    let (noted, document) = (changes.count(), definition.parameters.as_ref());
+    let parameters = Subset::new(Rewrite::new(document, "/parameters", changes)).parameters().or_else(|_| {
+        // Of a schema that is too large with its recursion written out, once may be enough.
+        changes.truncate(noted);
+        Subset::new(Rewrite::new(document, "/parameters", changes).with_recursion(1)).parameters()
+    })?;
     let mut tool = json!({"name": definition.name, "description": definition.description});
     if parameters.contains_key("properties") {
         tool["parameters"] = parameters.into();

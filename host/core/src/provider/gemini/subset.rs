@@ -1,7 +1,7 @@
 //! JSON Schema as Gemini's `Schema`, a part of OpenAPI 3.0.
 //!
 //! Invariants: only its fields occur; every schema has one type, or is an `anyOf` and nothing else; references are
-//! written out, and a schema that refers to itself is refused.
+//! written out, and a schema that refers to itself is cut at a depth.
 //! Source: the API reference, `Schema`; the refusals of both endpoints ("must be the only field set", "only allowed for
 //! STRING type", "property is not defined", "should be non-empty for OBJECT type").
 
