@@ -14,7 +14,7 @@ mod terminal;
 mod trees;
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
@@ -46,14 +46,15 @@ const CANCELLED: ToolError = ToolError::HandlerExit(Exit::Cancelled);
 ///
 /// # Defaults
 /// [`Limits::default`] (in a run the run's own time, see [`Runner::with_executor`](crate::Runner::with_executor)), no observer,
-/// **no sealer**: what a tool leaves with a question goes to the client as it is, and what comes back with an answer goes to
-/// the tool unchecked. Use [`with_sealer`](Self::with_sealer) unless every client is trusted.
+/// questions sealed with a key that the process generates and does not store. After a restart its open questions cannot be
+/// answered; nor can another process answer them. Use [`with_sealer`](Self::with_sealer) with a key that is kept, such as
+/// [`Sealer::kept_in`], where they should be.
 #[derive(Debug, Clone, Default)]
 pub struct Executor {
     /// What the embedder has set.
     limits: Option<Limits>,
     events: Events,
-    sealer: Option<Sealer>,
+    sealing: Sealing,
     tenants: Arc<HashMap<String, Tenant>>,
     /// What narrows a call without a tenant.
     untenanted: Option<Tenant>,
@@ -61,6 +62,19 @@ pub struct Executor {
     /// None: the default.
     call_depth: Option<u32>,
 }
+
+/// Who seals the questions.
+#[derive(Debug, Clone, Default)]
+enum Sealing {
+    /// The process's own sealer.
+    #[default]
+    Generated,
+    Given(Sealer),
+    Off,
+}
+
+/// The process's own sealer. None if the system has no randomness.
+static GENERATED: LazyLock<Option<Sealer>> = LazyLock::new(|| Sealer::generate().ok());
 
 impl Executor {
     /// An executor with the defaults.
@@ -149,8 +163,25 @@ impl Executor {
     /// and the same arguments. Otherwise it is refused, and the refusal says why. Source: docs/contract.md, section 7.
     #[must_use]
     pub fn with_sealer(mut self, sealer: Sealer) -> Self {
-        self.sealer = Some(sealer);
+        self.sealing = Sealing::Given(sealer);
         self
+    }
+
+    /// Seals no question: what a tool leaves goes to the client as it is, and what comes back with an answer goes to the tool
+    /// unchecked. Only for clients that are all trusted.
+    #[must_use]
+    pub fn without_sealer(mut self) -> Self {
+        self.sealing = Sealing::Off;
+        self
+    }
+
+    /// What seals, if anything is to be sealed.
+    fn sealer(&self) -> Option<Result<&Sealer, ToolError>> {
+        match &self.sealing {
+            Sealing::Generated => Some(GENERATED.as_ref().ok_or(ToolError::HandlerExit(Exit::Died))),
+            Sealing::Given(sealer) => Some(Ok(sealer)),
+            Sealing::Off => None,
+        }
     }
 
     /// With this observer, beside the one that it has. The new one receives each event first.
@@ -344,8 +375,8 @@ impl Executor {
 
     /// Seals what a question leaves.
     fn sealed(&self, tool: &Tool, mut result: CallResult, invocation: &Invocation) -> CallResult {
-        if let (Some(sealer), CallResult::Outcome(Outcome::AskUser(question))) = (&self.sealer, &mut result) {
-            match sealer.seal(&origin(tool, invocation), question) {
+        if let (Some(sealer), CallResult::Outcome(Outcome::AskUser(question))) = (self.sealer(), &mut result) {
+            match sealer.and_then(|sealer| sealer.seal(&origin(tool, invocation), question)) {
                 Ok(state) => question.state = Some(state),
                 Err(error) => return CallResult::ToolError(error),
             }
@@ -373,5 +404,6 @@ fn is_of_any_tool(refusal: &Refusal, invocation: &Invocation) -> bool {
 
 /// Which call a question belongs to. One that was not checked belongs to none.
 fn origin<'a>(tool: &'a Tool, invocation: &'a Invocation) -> Origin<'a> {
-    Origin::of(tool, invocation.context.tenant.as_deref(), invocation.fingerprint.unwrap_or_default())
+    let arguments = invocation.fingerprint.unwrap_or_else(|| checks::fingerprint_of(&invocation.call));
+    Origin::of(tool, invocation.context.tenant.as_deref(), arguments)
 }

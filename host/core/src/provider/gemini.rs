@@ -7,6 +7,8 @@
 
 mod subset;
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::calls::Calls;
@@ -16,7 +18,7 @@ use super::place::{Place, is_placed, placed_id};
 use super::schema::Rewrite;
 use super::{Note, Provider, ProviderError};
 use crate::definition::Definition;
-use crate::json::parse_strict;
+use crate::json::{exact, parse_strict};
 use crate::message::Message;
 use crate::outcome::{Media, Part};
 use subset::Subset;
@@ -111,7 +113,8 @@ fn result(message: &Message, notes: &mut Vec<Note>) -> Vec<Value> {
     let structured = parse_strict(&message.content).ok().filter(|value| value.is_object() || value.is_array());
     let response = match structured {
         Some(mut value) => {
-            if as_doubles(&mut value) {
+            if let Cow::Owned(written) = exact(&message.content, is_double) {
+                value = parse_strict(&written).unwrap_or(value);
                 notes.push(Note {
                     tool: message.name.clone(),
                     pointer: "/content".into(),
@@ -156,23 +159,7 @@ fn shown(part: &Part) -> Option<&Media> {
     }
 }
 
-/// Writes each number that does not survive as a double as text; says whether there was one.
-fn as_doubles(value: &mut Value) -> bool {
-    match value {
-        Value::Number(number) => {
-            let is_exact = match (number.as_u64(), number.as_i64()) {
-                (Some(whole), _) => whole <= MAX_EXACT,
-                (None, Some(whole)) => whole.unsigned_abs() <= MAX_EXACT,
-                // Parsed as a double, it is one.
-                (None, None) => true,
-            };
-            if !is_exact {
-                *value = Value::String(number.to_string());
-            }
-            !is_exact
-        }
-        Value::Array(items) => items.iter_mut().fold(false, |any, item| as_doubles(item) | any),
-        Value::Object(members) => members.values_mut().fold(false, |any, member| as_doubles(member) | any),
-        Value::Null | Value::Bool(_) | Value::String(_) => false,
-    }
+/// Whether a double holds a whole number, and each smaller one, exactly.
+fn is_double(number: &str) -> bool {
+    number.trim_start_matches('-').parse::<u64>().is_ok_and(|size| size <= MAX_EXACT)
 }

@@ -4,6 +4,8 @@
 //! A question (`ask_user`) has no form here but its text: a server that can elicit asks before it answers.
 //! Source: the specification's schema, `Tool`, `CallToolRequest`, `CallToolResult`.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::note::Changes;
@@ -13,7 +15,7 @@ use super::schema::Rewrite;
 use super::{Note, ProviderError};
 use crate::call::ToolCall;
 use crate::definition::{Definition, Hints};
-use crate::json::parse_strict;
+use crate::json::{exact, fits, parse_strict};
 use crate::message::Message;
 use crate::outcome::{Media, Part, Resource, ResourceContent};
 
@@ -97,6 +99,14 @@ pub(super) fn result(message: &Message, notes: &mut Vec<Note>) -> Value {
     if !message.is_error
         && let Ok(structured @ Value::Object(_)) = parse_strict(&message.content)
     {
+        if let Cow::Owned(_) = exact(&message.content, fits) {
+            notes.push(Note {
+                tool: message.name.clone(),
+                pointer: "/content".into(),
+                change: "a large number loses digits in `structuredContent`; the text has all of them".into(),
+                reason: "JSON values hold 64-bit integers and doubles".into(),
+            });
+        }
         result["structuredContent"] = structured;
     }
     let mut meta = Map::new();

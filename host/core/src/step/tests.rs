@@ -49,7 +49,7 @@ impl Subscriber for Lines {
 /// Lines that one step writes, its milliseconds as `N`.
 fn lines(stepper: &Stepper, call: Value) -> Vec<(Level, String)> {
     let lines = Lines::default();
-    let mut turn = Turn::default();
+    let mut turn = Turn { deliberate: Some(Deliberate::new(["greet", "manual", "unknown"])), ..Turn::default() };
     tracing::subscriber::with_default(lines.clone(), || {
         stepper.step(call, &mut turn).now_or_never().expect("a native handler that answers at once")
     });
@@ -74,6 +74,10 @@ fn the_log_tells_of_every_call() {
         (json!({"name": "greet"}), Some((Level::INFO, "Function call completed: greet (N ms)"))),
         (json!({"name": "manual"}), Some((Level::INFO, "Function call completed: manual (N ms)"))),
         (json!({"name": "unknown"}), None),
+        (
+            json!({"name": "clo\nsed"}),
+            Some((Level::WARN, "Function call blocked by deliberate tool mode tool=\"clo\\nsed\"")),
+        ),
         (
             json!({"name": "greet", "args": "{\n\u{1b}"}),
             Some((
