@@ -9,7 +9,7 @@ use super::calls::Calls;
 use super::note::Changes;
 use super::part::{base64, image, text};
 use super::place::Place;
-use super::schema::Rewrite;
+use super::schema::{Open, Rewrite};
 use super::{Note, Provider, ProviderError};
 use crate::definition::Definition;
 use crate::message::Message;
@@ -23,7 +23,7 @@ const MAX_MEMBER: usize = 64;
 
 pub(super) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Result<Value, ProviderError> {
     let mut rewrite = Rewrite::new(definition.parameters.as_ref(), "/parameters", changes);
-    let object = rewrite.object()?;
+    let object = rewrite.object(&mut Open::new())?;
     let schema = rewrite.plain(object)?;
     let members = schema.get("properties").and_then(Value::as_object);
     if let Some(name) = members.into_iter().flat_map(|members| members.keys()).find(|name| !is_member_name(name)) {

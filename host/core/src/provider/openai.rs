@@ -12,7 +12,7 @@ use super::calls::Calls;
 use super::note::Changes;
 use super::part::{base64, image, text};
 use super::place::Place;
-use super::schema::{Rewrite, each_subschema, is_array};
+use super::schema::{Open, Rewrite, each_subschema, is_array};
 use super::{Note, Provider, ProviderError};
 use crate::definition::Definition;
 use crate::json::check;
@@ -40,7 +40,7 @@ pub(super) fn responses_tool(definition: &Definition, changes: &mut Changes<'_>)
 
 fn function(definition: &Definition, changes: &mut Changes<'_>) -> Result<Map<String, Value>, ProviderError> {
     let mut rewrite = Rewrite::new(definition.parameters.as_ref(), "/parameters", changes);
-    let mut parameters = rewrite.object()?;
+    let mut parameters = rewrite.object(&mut Open::new())?;
     for keyword in NOT_AT_TOP {
         if let Some(value) = parameters.remove(keyword) {
             rewrite.say(&mut parameters, keyword, &value, "/parameters", "the API does not allow it at the top");

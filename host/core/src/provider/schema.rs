@@ -68,16 +68,15 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         Self { recursion, ..self }
     }
 
-    /// The schema as an object without alternatives or references at its top.
-    pub(super) fn object(&mut self) -> Result<Map<String, Value>, ProviderError> {
-        let mut open = Open::new();
+    /// The schema as an object without alternatives or references at its top. The references that led there stay `open`.
+    pub(super) fn object(&mut self, open: &mut Open) -> Result<Map<String, Value>, ProviderError> {
         let mut object = match self.document {
             None => Map::new(),
-            Some(schema) => self.flatten(schema, self.start, &mut open)?,
+            Some(schema) => self.flatten(schema, self.start, open)?,
         };
         self.expect_objects(&object)?;
         while let Some((keyword, branches)) = ["anyOf", "oneOf"].iter().find_map(|word| object.remove_entry(*word)) {
-            self.spread(&mut object, &keyword, branches, &mut open)?;
+            self.spread(&mut object, &keyword, branches, open)?;
         }
         object.insert("type".into(), "object".into());
         object.entry("properties").or_insert_with(|| json!({}));
@@ -185,7 +184,8 @@ impl<'a, 'n> Rewrite<'a, 'n> {
     /// Writes of a schema that stands inside of itself too often its types, and words in the place of the rest.
     fn cut(&mut self, into: &mut Map<String, Value>, target: &Value, reference: &str) {
         let words = json!("More of the same form, which is not written out here.");
-        let kinds = target.get("type").map(|kinds| ("type".to_owned(), kinds.clone()));
+        let kinds = target.get("type").cloned().or_else(|| target.get("properties").map(|_| json!("object")));
+        let kinds = kinds.map(|kinds| ("type".to_owned(), kinds));
         let place = format!("{}{}", self.start, reference.trim_start_matches('#'));
         let change = match self.recursion {
             1 => "written out inside of itself once, and cut there".to_owned(),

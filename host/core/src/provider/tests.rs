@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::schema::MAX_RECURSION;
 use super::*;
 use crate::call::ToolCall;
 use crate::outcome::{Media, Part, Resource, ResourceContent};
@@ -231,7 +232,7 @@ fn names_are_known_and_slips_are_found() {
 fn gemini(member: Value) -> Result<(Value, Vec<String>), ProviderError> {
     let schema = json!({"properties": {"x": member}, "$defs": {
         "Unit": {"type": "string", "enum": ["m", "ft"], "description": "A unit."},
-        "Loop": {"properties": {"next": {"$ref": "#/$defs/Loop"}}},
+        "Loop": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Loop"}}},
         "Round": {"allOf": [{"$ref": "#/$defs/Unit"}, {"$ref": "#/$defs/Round"}]},
         "Deep": {"anyOf": [{"$ref": "#/$defs/Unit"}, {"type": "null"}]},
     }});
@@ -341,12 +342,61 @@ fn gemini_schemas() {
 }
 
 #[test]
+fn recursion_is_cut_with_a_note() {
+    let words = "More of the same form, which is not written out here.";
+    let cut = json!({"type": "OBJECT", "description": words});
+    let inside = |inner: Value| json!({"type": "OBJECT", "properties": {"next": inner}});
+    let whole = |times: usize| (0..=times).fold(cut.clone(), |inner, _| inside(inner));
+    assert_eq!(
+        gemini(json!({"$ref": "#/$defs/Loop"})).unwrap(),
+        (whole(MAX_RECURSION), vec!["/parameters/$defs/Loop".to_owned()])
+    );
+    // Too large with so many times, and not with one.
+    let many = |_| json!({"description": "x".repeat(30), "anyOf": vec![json!({"$ref": "#/$defs/Wide"}); 12]});
+    let members: serde_json::Map<_, _> = (0..4).map(|n| (format!("m{n}"), many(n))).collect();
+    let schema = json!({
+        "properties": {"x": {"$ref": "#/$defs/Wide"}}, "$defs": {"Wide": {"type": "object", "properties": members}},
+    });
+    let definition = Definition::new("t", "").unwrap().with_parameters(schema);
+    let converted = Provider::Gemini.definitions([&definition]).unwrap();
+    let changes: Vec<_> = converted.notes.iter().map(|note| note.change.as_str()).collect();
+    assert_eq!(changes, ["written out inside of itself once, and cut there"]);
+    // A circle without a value between is no reason to refuse.
+    for circle in ["#/$defs/Round", "#"] {
+        let (_, notes) = gemini(json!({"$ref": circle})).unwrap();
+        assert!(notes.iter().any(|pointer| pointer.starts_with("/parameters")), "{circle}: {notes:?}");
+    }
+}
+
+#[test]
+fn a_bad_tool_does_not_take_the_list_away() {
+    let tool = |name: &str, schema: Value| Definition::new(name, "").unwrap().with_parameters(schema);
+    let bad = [
+        tool("nowhere", json!({"properties": {"a": {"$ref": "#/$defs/missing"}}})),
+        tool("none", json!({"type": "object", "not": {}})),
+    ];
+    let good = tool("good", json!({"type": "object"}));
+    for provider in Provider::ALL {
+        let given = [&bad[0], &good, &bad[1], &good];
+        let Converted { value, notes } = provider.definitions(given).unwrap();
+        let list = if provider == Provider::Gemini { &value[0]["functionDeclarations"] } else { &value };
+        let left_out: Vec<_> = notes.iter().filter(|note| note.change.contains("left out of the list")).collect();
+        let listed = list.as_array().unwrap().len();
+        assert_eq!(listed + left_out.len(), 4, "{provider}: {value} {notes:?}");
+        assert!(value.to_string().contains("good") && left_out.len() >= 2, "{provider}: {notes:?}");
+        assert_eq!(left_out.last().map(|note| (&*note.tool, &*note.pointer)), Some(("good", "/name")), "{provider}");
+        // Nothing is left of a list, or of a page of one.
+        assert!(provider.definitions([&bad[1]]).is_err(), "{provider}");
+        let Converted { value, notes } = provider.page([&bad[1]]);
+        assert_eq!((value, notes.len()), (json!([]), 1), "{provider}");
+        assert_eq!(provider.definitions([]).unwrap().value, json!([]), "{provider}");
+    }
+}
+
+#[test]
 fn what_gemini_cannot_say_is_refused() {
     let nested = |levels| (0..levels).fold(json!({"type": "string"}), |inner, _| json!({"items": inner}));
     for (member, problem) in [
-        (json!({"$ref": "#/$defs/Loop"}), "refers to itself"),
-        (json!({"$ref": "#"}), "refers to itself"),
-        (json!({"$ref": "#/$defs/Round"}), "refers to itself"),
         (json!({"$ref": "#/$defs/Missing"}), "names no part"),
         (json!({"$ref": "https://example.com/schema"}), "names no part"),
         (json!({"type": "elephant"}), "no value can fit"),
@@ -379,7 +429,6 @@ fn hostile_schemas_are_refused() {
         doubling("anyOf"),
         doubling("oneOf"),
         json!({"$defs": chain, "$ref": "#/$defs/d0"}),
-        json!({"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"}),
         json!({"properties": {"x": {"description": "x".repeat(30_000), "oneOf": wide}}}),
         (0..3000).fold(json!({}), |inner, _| json!({ "not": inner })),
     ] {

@@ -30,12 +30,13 @@ pub(super) struct Subset<'a, 'n> {
 
 impl<'a, 'n> Subset<'a, 'n> {
     pub(super) fn new(rewrite: Rewrite<'a, 'n>) -> Self {
-        Self { rewrite, open: Open::new(), levels: 0 }
+        // The whole schema is the first that a reference can lead into again.
+        Self { rewrite, open: vec!["#".to_owned()], levels: 0 }
     }
 
     /// The schema of the arguments: always an object.
     pub(super) fn parameters(mut self) -> Result<Fields, ProviderError> {
-        let object = self.rewrite.object()?;
+        let object = self.rewrite.object(&mut self.open)?;
         self.typed(&object, "object", "/parameters")
     }
 
