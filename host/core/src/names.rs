@@ -32,7 +32,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let candidates: Vec<_> = candidates.collect();
     let known = |ending: &str| candidates.iter().find(|candidate| candidate.eq_ignore_ascii_case(ending));
     if let Some(candidate) = endings(name).into_iter().find_map(known) {
-        return Some(candidate);
+        return Some(*candidate);
     }
     candidates
         .into_iter()

@@ -106,9 +106,10 @@ fn plain_step(step: &str) -> String {
 fn followed<'a>(schema: &'a Value, pointer: &str) -> Option<&'a Map<String, Value>> {
     let mut part = schema;
     for step in pointer.split('/').skip(1) {
-        part = match part {
-            Value::Array(items) => items.get(step.parse::<usize>().ok()?)?,
-            keywords => keywords.get(plain_step(step))?,
+        part = if let Value::Array(items) = part {
+            items.get(step.parse::<usize>().ok()?)?
+        } else {
+            part.get(plain_step(step))?
         };
         if let Value::String(reference) = part {
             part = schema.pointer(reference.strip_prefix('#')?)?;

@@ -5,12 +5,10 @@
 //! without a handler have the same error; metadata has the typed reason, the limits and the receipt.
 //! Source: docs/mcp.md, "Results".
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, MetaObject, ResourceContents};
+use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, MetaObject};
 use serde_json::{Map, Value, json};
 use toolcell::{
-    CallResult, Completion, Halt, HandlerError, Json, Outcome, Output, Part, Refusal, Resource, ResourceContent,
+    CallResult, Completion, Halt, HandlerError, Json, Message, Outcome, Output, Part, Provider, Refusal,
 };
 
 use crate::refused::Refused;
@@ -127,7 +125,8 @@ fn blocks(parts: &[Part]) -> Vec<ContentBlock> {
     let mut message = Message::new("", "", "");
     message.parts = parts.to_vec();
     let mut result = Provider::Mcp.results(&[message]).value;
-    serde_json::from_value(result[0]["content"].take()).unwrap_or_default()
+    let read = serde_json::from_value(result[0]["content"].take());
+    read.unwrap_or_else(|error| vec![ContentBlock::text(format!("[{} parts cannot be shown: {error}]", parts.len()))])
 }
 
 /// What a request that the service refused is answered with: a result if waiting helps, otherwise an error.
