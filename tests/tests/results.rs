@@ -78,7 +78,8 @@ fn run(calls: Vec<ToolCall>, options: RunOptions) -> RunOutcome {
 
 fn events(calls: Vec<ToolCall>, options: RunOptions) -> Vec<RunEvent> {
     wait(async move {
-        let (mut stream, mut events) = (Runner::new(registry()).with_executor(executor()).stream(calls, options), Vec::new());
+        let (mut stream, mut events) =
+            (Runner::new(registry()).with_executor(executor()).stream(calls, options), Vec::new());
         while let Some(event) = stream.next().await {
             events.push(event);
         }

@@ -213,7 +213,8 @@ const DIGEST: usize = 10;
 /// A name that is too long, shortened: its beginning, and a digest of it, so that it is always the same and no other's.
 pub(crate) fn shortened(name: &str) -> Option<String> {
     let beginning: String = name.chars().take(MAX_NAME - DIGEST - 1).collect();
-    let digest = Sha256::digest(name).iter().take(DIGEST / 2).fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
+    let digest =
+        Sha256::digest(name).iter().take(DIGEST / 2).fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
     (name.len() > MAX_NAME).then(|| format!("{beginning}_{digest}"))
 }
 

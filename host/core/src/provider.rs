@@ -151,8 +151,7 @@ impl Provider {
             return Err(changes.refusal("/name", "there are two tools of this name"));
         }
         for (pointer, schema) in [("/parameters", &definition.parameters), ("/output", &definition.output)] {
-            let is_too_large =
-                |schema: &Value| is_too_deep(schema) || Json::from(schema.clone()).check_size().is_err();
+            let is_too_large = |schema: &Value| is_too_deep(schema) || Json::from(schema.clone()).check_size().is_err();
             if schema.as_ref().is_some_and(is_too_large) {
                 return Err(changes.refusal(pointer, "the schema is nested too deep or has too many values"));
             }

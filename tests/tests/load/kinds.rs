@@ -140,7 +140,8 @@ fn a_function_with_a_long_name_gets_a_short_one() {
     let component = functions(&wit, &module).expect("it loads");
     // The digests are of the full names: `printf %s NAME | sha256sum`.
     let short = format!("{}_9537c5fdf1", "x".repeat(53));
-    let named: Vec<_> = component.definitions().map(|tool| (&*tool.name, tool.attributes.get("title").cloned())).collect();
+    let named: Vec<_> =
+        component.definitions().map(|tool| (&*tool.name, tool.attributes.get("title").cloned())).collect();
     let other = format!("{}_6eb879f129", "x".repeat(53));
     assert_eq!(named, [("f", None), (&*short, Some(json!(long))), (&*other, Some(json!(longer)))]);
     assert_eq!(value(&call(&component, &short, "{}", tight()).result), 7);

@@ -9,9 +9,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore};
 use toolcell::{
-    AWAITING_USER, CallContext, EncodeError, Encoder, Executor, Failure, Halt, Halted, HandlerError, Invocation, JsonEncoder,
-    OnToolError, Outcome, Question, RESERVED_HALT_REASONS, Reason, Registry, RunEvent, RunOptions, RunOutcome, Runner,
-    Said, Settled, Tool, ToolCall, ToolError, Verdict,
+    AWAITING_USER, CallContext, EncodeError, Encoder, Executor, Failure, Halt, Halted, HandlerError, Invocation,
+    JsonEncoder, OnToolError, Outcome, Question, RESERVED_HALT_REASONS, Reason, Registry, RunEvent, RunOptions,
+    RunOutcome, Runner, Said, Settled, Tool, ToolCall, ToolError, Verdict,
 };
 use toolcell_tests::wait_here;
 

@@ -370,7 +370,8 @@ mod tests {
             let expected = vec![call(id, "x", arguments)];
             assert_eq!(parse(&document).map(|list| list.calls), Ok(expected), "{document}");
         }
-        let large = format!("[{}]", r#"{"type": "tool_use", "id": "a", "name": "x", "input": {"n": 123456789012345678901}}"#);
+        let large =
+            format!("[{}]", r#"{"type": "tool_use", "id": "a", "name": "x", "input": {"n": 123456789012345678901}}"#);
         let expected = vec![call("a", "x", r#"{"n":"123456789012345678901"}"#)];
         assert_eq!(parse(&large).map(|list| list.calls), Ok(expected), "no other digits");
         let lines =

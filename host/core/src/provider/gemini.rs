@@ -70,7 +70,8 @@ pub(super) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Result
 }
 
 pub(super) fn calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
-    const EXPECTED: &str = "a response with `candidates`, a candidate, a content with `parts`, or the list of its parts";
+    const EXPECTED: &str =
+        "a response with `candidates`, a candidate, a content with `parts`, or the list of its parts";
     let candidate = match response.get("candidates") {
         Some(candidates) => candidates.only("one candidate: pass only the candidate that you use")?,
         None => response.get("content").filter(|content| content.value.is_object()).map(|_| response.clone()),

@@ -91,9 +91,10 @@ fn id_text(id: &Place<'_>) -> Result<String, ProviderError> {
 pub(super) fn result(message: &Message, notes: &mut Vec<Note>) -> Value {
     let text = |text: &str| json!({"type": "text", "text": text});
     let said = (!message.content.is_empty() || message.parts.is_empty()).then(|| text(&message.content));
-    let parts = message.parts.iter().enumerate().map(|(index, part)| {
-        if is_empty(part) { text(&described(message, index, part, notes)) } else { block(part) }
-    });
+    let parts =
+        message.parts.iter().enumerate().map(|(index, part)| {
+            if is_empty(part) { text(&described(message, index, part, notes)) } else { block(part) }
+        });
     let content: Value = said.into_iter().chain(parts).collect();
     let mut result = json!({"content": content, "isError": message.is_error});
     if !message.is_error
@@ -126,8 +127,7 @@ pub(super) fn result(message: &Message, notes: &mut Vec<Note>) -> Value {
 }
 
 fn block(part: &Part) -> Value {
-    let media =
-        |kind: &str, media: &Media| json!({"type": kind, "data": base64(&media.data), "mimeType": media_type(&media.mime_type)});
+    let media = |kind: &str, media: &Media| json!({"type": kind, "data": base64(&media.data), "mimeType": media_type(&media.mime_type)});
     match part {
         Part::Text { text } => json!({"type": "text", "text": text}),
         Part::Image(image) => media("image", image),

@@ -72,7 +72,8 @@ pub(super) fn chat_calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
     let (choice, message) = match response.get("choices") {
         Some(choices) => match choices.only("one choice: pass only the choice that you use")? {
             Some(choice) => {
-                let message = choice.need("message", "the message of a choice; put a streamed answer together first")?;
+                let message =
+                    choice.need("message", "the message of a choice; put a streamed answer together first")?;
                 (choice, message)
             }
             None => return Ok(Calls::default()),

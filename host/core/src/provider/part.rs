@@ -22,7 +22,8 @@ pub(super) fn text(message: &Message, apart: impl Fn(&Part) -> bool, notes: &mut
 /// A part in words, with a note if its bytes are left out.
 pub(super) fn described(message: &Message, index: usize, part: &Part, notes: &mut Vec<Note>) -> String {
     if let Some(mime_type) = left_out(part) {
-        let reason = if is_empty(part) { "it has no bytes" } else { "this API does not take it in the result of a tool" };
+        let reason =
+            if is_empty(part) { "it has no bytes" } else { "this API does not take it in the result of a tool" };
         notes.push(Note {
             tool: message.name.clone(),
             pointer: format!("/parts/{index}"),
@@ -81,9 +82,7 @@ fn words(part: &Part) -> String {
 /// An image of one of these types that has bytes.
 pub(super) fn image<'a>(part: &'a Part, types: &[&str]) -> Option<&'a Media> {
     match part {
-        Part::Image(media) => {
-            Some(media).filter(|media| !is_empty(part) && types.contains(&media.mime_type.as_str()))
-        }
+        Part::Image(media) => Some(media).filter(|media| !is_empty(part) && types.contains(&media.mime_type.as_str())),
         Part::Text { .. } | Part::Audio(_) | Part::Resource(_) | Part::ResourceLink { .. } => None,
     }
 }

@@ -122,12 +122,10 @@ fn calls_come_in() {
         for case in payloads(provider).calls {
             let mut unreadable = Vec::new();
             let calls = provider.calls(&case.input).map(|read| {
-                unreadable.extend(read.unreadable.into_iter().map(|call| {
-                    match call.error {
-                        ProviderError::Malformed { pointer, .. } => (call.id, pointer),
-                        ProviderError::Cut { reason, .. } => (call.id, format!("cut: {reason}")),
-                        error => panic!("{error}"),
-                    }
+                unreadable.extend(read.unreadable.into_iter().map(|call| match call.error {
+                    ProviderError::Malformed { pointer, .. } => (call.id, pointer),
+                    ProviderError::Cut { reason, .. } => (call.id, format!("cut: {reason}")),
+                    error => panic!("{error}"),
                 }));
                 let calls = read.calls.into_iter().map(|call| json!([call.id, call.name, call.arguments]));
                 Converted { value: calls.collect(), notes: Vec::new() }
@@ -199,7 +197,10 @@ fn an_image_without_bytes_is_told_in_every_form() {
         for provider in Provider::ALL {
             let Converted { value, notes } = provider.results(std::slice::from_ref(&message));
             let (value, case) = (value.to_string(), format!("{provider}: {part:?}"));
-            assert!(!value.contains(r#""""#) && value.contains("of 0 bytes (application/octet-stream)"), "{case}: {value}");
+            assert!(
+                !value.contains(r#""""#) && value.contains("of 0 bytes (application/octet-stream)"),
+                "{case}: {value}"
+            );
             let reasons: Vec<_> = notes.iter().map(|note| (note.pointer.as_str(), note.reason.as_str())).collect();
             assert_eq!(reasons, [("/parts/0", "it has no bytes")], "{case}");
         }

@@ -49,7 +49,8 @@ impl Subscriber for Lines {
 /// Lines that one step writes, its milliseconds as `N`.
 fn lines(stepper: &Stepper, call: Value) -> Vec<(Level, String)> {
     let lines = Lines::default();
-    let mut turn = Turn { deliberate: Some(Deliberate::new(["greet", "manual", "unknown"])), ..Turn::default() };
+    let mut turn = Turn::default();
+    turn.deliberate = Some(Deliberate::new(["greet", "manual", "unknown"]));
     tracing::subscriber::with_default(lines.clone(), || {
         stepper.step(call, &mut turn).now_or_never().expect("a native handler that answers at once")
     });

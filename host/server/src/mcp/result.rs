@@ -7,9 +7,7 @@
 
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, MetaObject};
 use serde_json::{Map, Value, json};
-use toolcell::{
-    CallResult, Completion, Halt, HandlerError, Json, Message, Outcome, Output, Part, Provider, Refusal,
-};
+use toolcell::{CallResult, Completion, Halt, HandlerError, Json, Message, Outcome, Output, Part, Provider, Refusal};
 
 use crate::refused::Refused;
 

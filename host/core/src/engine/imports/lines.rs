@@ -119,7 +119,8 @@ fn as_text(bytes: &[u8]) -> Cow<'_, str> {
 fn unfinished(bytes: &[u8]) -> usize {
     let tail = &bytes[bytes.len().saturating_sub(3)..];
     let is_begun = |length: &usize| {
-        std::str::from_utf8(&tail[tail.len() - length..]).is_err_and(|error| error.error_len().is_none() && error.valid_up_to() == 0)
+        std::str::from_utf8(&tail[tail.len() - length..])
+            .is_err_and(|error| error.error_len().is_none() && error.valid_up_to() == 0)
     };
     (1..=tail.len()).find(is_begun).unwrap_or(0)
 }
