@@ -274,18 +274,6 @@ impl Assembler {
 
     /// The provider says that it cut its answer: as [`end_all`](Self::end_all), but the call that the last piece belonged to is
     /// not complete, also if its arguments are valid.
-    ///
-    /// ```
-    /// # use toolcell::{AssembleError, Assembler};
-    /// let mut assembler = Assembler::new();
-    /// assembler.indexed(0, Some("call_1"), Some("now"), Some("{}"))?;
-    /// assembler.indexed(1, Some("call_2"), Some("list"), Some("{}"))?;
-    /// // `finish_reason` is `length`.
-    /// let ended = assembler.end_cut();
-    /// assert!(ended[0].is_ok());
-    /// assert_eq!(ended[1], Err(AssembleError::Unfinished { id: "call_2".into() }));
-    /// # Ok::<(), AssembleError>(())
-    /// ```
     pub fn end_cut(&mut self) -> Vec<Result<ToolCall, AssembleError>> {
         if let Some((key, open)) = self.last.take().and_then(|last| self.calls.get_key_value(&last)) {
             let (key, unfinished) = (key.clone(), AssembleError::Unfinished { id: open.label(key) });

@@ -8,13 +8,14 @@
 mod checking;
 mod checks;
 mod off_thread;
+mod sealing;
 mod sub_calls;
 mod tenant;
 mod terminal;
 mod trees;
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
@@ -27,14 +28,14 @@ use crate::fence::Fenced;
 use crate::handler::{Arguments, Caller, Invocation, Overlays};
 use crate::json::or_empty_object;
 use crate::limits::Limits;
-use crate::outcome::Outcome;
 use crate::patience::{self, Waited};
 use crate::refusal::{Fault, Refusal};
-use crate::seal::{Origin, Sealer};
+use crate::seal::Sealer;
 use crate::statistics::Counting;
 use crate::tool::Tool;
 use crate::tool_error::{Exit, ToolError};
 use checks::{NotMade, invalid, panicked};
+use sealing::Sealing;
 use sub_calls::Callable;
 pub use tenant::Tenant;
 use terminal::Terminal;
@@ -62,19 +63,6 @@ pub struct Executor {
     /// None: the default.
     call_depth: Option<u32>,
 }
-
-/// Who seals the questions.
-#[derive(Debug, Clone, Default)]
-enum Sealing {
-    /// The process's own sealer.
-    #[default]
-    Generated,
-    Given(Sealer),
-    Off,
-}
-
-/// The process's own sealer. None if the system has no randomness.
-static GENERATED: LazyLock<Option<Sealer>> = LazyLock::new(|| Sealer::generate().ok());
 
 impl Executor {
     /// An executor with the defaults.
@@ -173,15 +161,6 @@ impl Executor {
     pub fn without_sealer(mut self) -> Self {
         self.sealing = Sealing::Off;
         self
-    }
-
-    /// What seals, if anything is to be sealed.
-    fn sealer(&self) -> Option<Result<&Sealer, ToolError>> {
-        match &self.sealing {
-            Sealing::Generated => Some(GENERATED.as_ref().ok_or(ToolError::HandlerExit(Exit::Died))),
-            Sealing::Given(sealer) => Some(Ok(sealer)),
-            Sealing::Off => None,
-        }
     }
 
     /// With this observer, beside the one that it has. The new one receives each event first.
@@ -372,17 +351,6 @@ impl Executor {
             NotMade::Failed(error) => Err(error),
         }
     }
-
-    /// Seals what a question leaves.
-    fn sealed(&self, tool: &Tool, mut result: CallResult, invocation: &Invocation) -> CallResult {
-        if let (Some(sealer), CallResult::Outcome(Outcome::AskUser(question))) = (self.sealer(), &mut result) {
-            match sealer.and_then(|sealer| sealer.seal(&origin(tool, invocation), question)) {
-                Ok(state) => question.state = Some(state),
-                Err(error) => return CallResult::ToolError(error),
-            }
-        }
-        result
-    }
 }
 
 /// Whether a refusal says nothing of the tool that was called. One for want of a cell does if the call had so little time that it
@@ -400,10 +368,4 @@ fn is_of_any_tool(refusal: &Refusal, invocation: &Invocation) -> bool {
         | Refusal::InvalidAnswer(_)
         | Refusal::Resume(_) => false,
     }
-}
-
-/// Which call a question belongs to. One that was not checked belongs to none.
-fn origin<'a>(tool: &'a Tool, invocation: &'a Invocation) -> Origin<'a> {
-    let arguments = invocation.fingerprint.unwrap_or_else(|| checks::fingerprint_of(&invocation.call));
-    Origin::of(tool, invocation.context.tenant.as_deref(), arguments)
 }

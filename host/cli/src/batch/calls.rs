@@ -251,8 +251,7 @@ fn push<E: serde::de::Error>(list: &mut List, written: Written<'_>) -> Result<()
     Ok(())
 }
 
-/// Arguments as JSON text: their own, or the text in a string. A string with a broken escape stays as it is written, and the
-/// executor refuses that call alone.
+/// Arguments as JSON text: their own, or the text in a string. One with a broken escape stays as it is, and is refused alone.
 fn text(arguments: &RawValue) -> String {
     let written = arguments.get();
     let inner = if written.starts_with('"') { serde_json::from_str(written).ok() } else { None };

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use super::checks::{self, NotMade, Parsed, invalid, judge};
 use super::off_thread::off_thread;
+use super::sealing::origin;
 use super::trees::{self, Room};
-use super::{CANCELLED, Executor, origin};
+use super::{CANCELLED, Executor};
 use crate::call::CallResult;
 use crate::clock::before;
 use crate::fence::fenced;
