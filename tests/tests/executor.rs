@@ -85,7 +85,7 @@ fn native_handlers_end_as_the_contract_says() {
 
 #[test]
 fn native_halts_that_belong_to_the_loop() {
-    for word in RESERVED_HALT_REASONS {
+    for word in RESERVED_HALT_REASONS.into_iter().chain(["Completed", "completed ", " ASK_USER\n"]) {
         let halts = Tool::native(definition(), move |_: Value| async move { Outcome::Halt(Halt::new(word, json!(1))) });
         let completion = run(&halts.expect("a tool"), r#"{"name": "Ada"}"#, Limits::default());
         assert_eq!(ending(&completion.result), "invalid_return/reserved_halt", "{word}");

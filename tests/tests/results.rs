@@ -67,13 +67,19 @@ fn calls(ends: &[&str]) -> Vec<ToolCall> {
     ends.iter().enumerate().map(call).collect()
 }
 
+/// One that leaves questions as the tool asked them.
+fn executor() -> Executor {
+    Executor::new().without_sealer()
+}
+
 fn run(calls: Vec<ToolCall>, options: RunOptions) -> RunOutcome {
-    wait(async move { Runner::new(registry()).run(calls, options).await }).expect("it starts")
+    wait(async move { Runner::new(registry()).with_executor(executor()).run(calls, options).await }).expect("it starts")
 }
 
 fn events(calls: Vec<ToolCall>, options: RunOptions) -> Vec<RunEvent> {
     wait(async move {
-        let (mut stream, mut events) = (Runner::new(registry()).stream(calls, options), Vec::new());
+        let (mut stream, mut events) =
+            (Runner::new(registry()).with_executor(executor()).stream(calls, options), Vec::new());
         while let Some(event) = stream.next().await {
             events.push(event);
         }
@@ -84,11 +90,11 @@ fn events(calls: Vec<ToolCall>, options: RunOptions) -> Vec<RunEvent> {
 
 fn completed(call: ToolCall) -> Completion {
     let tool = registry().get(&call.name).expect("the tool");
-    wait(async move { Executor::new().call(&tool, call, CallOptions::default()).await })
+    wait(async move { executor().call(&tool, call, CallOptions::default()).await })
 }
 
 fn step(call: &ToolCall) -> Value {
-    let (stepper, call) = (Stepper::new(registry()), call.clone());
+    let (stepper, call) = (Stepper::new(registry()).with_executor(executor()), call.clone());
     let step = wait(async move { stepper.step(call, &mut Turn::default()).await });
     assert!(matches!(step, Step::History { .. }), "{step:?}");
     json!(step)["entry"].take()

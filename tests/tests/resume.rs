@@ -73,16 +73,32 @@ fn a_question_is_answered_in_another_cell_and_another_executor() {
 
 /// What the seal is for: without it a client writes the state that it likes.
 #[test]
-fn a_forged_state_reaches_the_tool_without_a_sealer_and_not_with_one() {
+fn a_forged_state_reaches_the_tool_only_without_a_sealer() {
     let desk = desk();
     let tool = desk.tool("book_table").expect("the tool");
     let forged = Json::from(json!({"date": "2026-03-03", "time": "19:30", "party_size": 2, "name": "Mallory"}));
     let context = answered(CallContext::default(), json!({}), Some(&forged));
-    assert_eq!(ending(&call(&Executor::new(), tool, "{}", context.clone()).result), "ok");
-    let sealing = Executor::new().with_sealer(Sealer::generate().expect("a key"));
-    let refused = call(&sealing, tool, "{}", context);
-    assert_eq!(ending(&refused.result), "refusal/resume_tampered");
-    assert_eq!(refused.usage.fuel, None, "no guest ran");
+    assert_eq!(ending(&call(&Executor::new().without_sealer(), tool, "{}", context.clone()).result), "ok");
+    for sealing in [Executor::new(), Executor::new().with_sealer(Sealer::generate().expect("a key"))] {
+        let refused = call(&sealing, tool, "{}", context.clone());
+        assert_eq!(ending(&refused.result), "refusal/resume_tampered");
+        assert_eq!(refused.usage.fuel, None, "no guest ran");
+    }
+}
+
+/// The executors of a process have one key, which another process does not know.
+#[test]
+fn a_question_is_sealed_by_default() {
+    let desk = desk();
+    let tool = desk.tool("book_table").expect("the tool");
+    let sealed = state(&call(&Executor::new(), tool, ASKED, CallContext::default()));
+    assert!(is_sealed(&sealed), "{sealed}");
+    let context = answered(CallContext::default(), json!({"party_size": 2}), Some(&sealed));
+    let elsewhere = Executor::new().with_sealer(Sealer::generate().expect("a key"));
+    assert_eq!(ending(&call(&elsewhere, tool, ASKED, context.clone()).result), "refusal/resume_tampered");
+    let other_arguments = call(&Executor::new(), tool, "{}", context.clone());
+    assert_eq!(ending(&other_arguments.result), "refusal/resume_other_arguments");
+    assert_eq!(ending(&call(&Executor::new(), tool, ASKED, context).result), "ask_user");
 }
 
 #[test]

@@ -252,7 +252,9 @@ fn what_real_calls_leave_is_read_again() {
     let limits = Limits::unlimited().with_timeout(Duration::from_millis(20));
     let options = RunOptions::default().with_limits(limits);
     let (outcome, completions, steps): (RunOutcome, Vec<Completion>, Vec<Step>) = wait(async move {
-        let executor = Executor::new().with_events(move |event: Event| events.lock().expect("no panic").push(event));
+        let executor = Executor::new()
+            .without_sealer()
+            .with_events(move |event: Event| events.lock().expect("no panic").push(event));
         let runner = Runner::new(registry.clone()).with_executor(executor.clone());
         let mut stream = runner.stream(calls.clone(), options.clone());
         while let Some(event) = stream.next().await {
@@ -269,7 +271,8 @@ fn what_real_calls_leave_is_read_again() {
         let mut turn = Turn::default();
         turn.limits = limits;
         turn.deliberate = Some(toolcell::Deliberate::new(["t", "manual"]));
-        let mut steps = Stepper::new(registry).step_all(calls, &mut turn).await;
+        let mut steps =
+            Stepper::new(registry).with_executor(Executor::new().without_sealer()).step_all(calls, &mut turn).await;
         steps.push(Stepper::new(Registry::new()).step(json!({"name": "closed"}), &mut turn).await);
         steps.push(Step::Restart);
         turn.stop();

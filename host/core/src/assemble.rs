@@ -68,7 +68,9 @@ pub enum Fragment {
 /// forgotten: its id, or its place, may start anew.
 ///
 /// If the stream ends each call, use [`end`](Self::end). If only the whole answer has an end, use [`end_all`](Self::end_all)
-/// when the provider reports it. [`open`](Self::open) lists the open calls. [`finish`](Self::finish) returns an error for each
+/// when the provider reports it, and [`end_cut`](Self::end_cut) when it reports that it cut the answer (`finish_reason: length`,
+/// `stop_reason: max_tokens`). Anthropic ends each call's block also when it cuts the answer, and says so afterwards, in
+/// `message_delta`: end its calls there too. [`open`](Self::open) lists the open calls. [`finish`](Self::finish) returns an error for each
 /// call that is still open.
 ///
 /// ```
@@ -104,6 +106,8 @@ pub enum Fragment {
 #[derive(Debug)]
 pub struct Assembler {
     calls: BTreeMap<Key, Open>,
+    /// The call that the last piece belonged to.
+    last: Option<Key>,
     /// Bytes that `calls` holds, counted by [`cost`].
     held: usize,
     limit: u64,
@@ -153,7 +157,7 @@ impl Assembler {
     /// An assembler that holds [`DEFAULT_ARGUMENTS`] bytes at most.
     #[must_use]
     pub fn new() -> Self {
-        Self { calls: BTreeMap::new(), held: 0, limit: DEFAULT_ARGUMENTS }
+        Self { calls: BTreeMap::new(), last: None, held: 0, limit: DEFAULT_ARGUMENTS }
     }
 
     /// Sets another limit.
@@ -201,9 +205,11 @@ impl Assembler {
     /// # Errors
     /// [`AssembleError::NotOpen`]; [`AssembleError::TooLarge`], which breaks this call and gives its bytes back.
     pub fn delta(&mut self, id: &str, text: &str) -> Result<(), AssembleError> {
-        let Some(open) = self.calls.get_mut(&Key::Id(id.into())) else {
+        let key = Key::Id(id.into());
+        let Some(open) = self.calls.get_mut(&key) else {
             return Err(AssembleError::NotOpen { id: id.into() });
         };
+        self.last = Some(key);
         let added = open.add(&mut self.held, self.limit, ["", "", text]);
         added.map_err(|()| open.broken_by(AssembleError::TooLarge { id: id.into(), limit: self.limit }))
     }
@@ -227,10 +233,11 @@ impl Assembler {
             self.open_call(key.clone(), Open { id: id.into(), ..Open::default() })?;
         }
         let Some(open) = self.calls.get_mut(&key) else { return Ok(()) };
+        let label = open.label(&key);
+        self.last = Some(key);
         if open.broken.is_some() {
             return Ok(());
         }
-        let label = open.label(&key);
         if !id.is_empty() && !open.id.is_empty() && open.id != id {
             self.held -= open.text();
             return Err(open.broken_by(AssembleError::StartedTwice { id: label }));
@@ -265,6 +272,19 @@ impl Assembler {
         keys.iter().map(|key| self.end_of(key)).collect()
     }
 
+    /// The provider says that it cut its answer: as [`end_all`](Self::end_all), but the call that the last piece belonged to is
+    /// not complete, also if its arguments are valid.
+    pub fn end_cut(&mut self) -> Vec<Result<ToolCall, AssembleError>> {
+        if let Some((key, open)) = self.last.take().and_then(|last| self.calls.get_key_value(&last)) {
+            let (key, unfinished) = (key.clone(), AssembleError::Unfinished { id: open.label(key) });
+            if let Some(open) = self.calls.get_mut(&key) {
+                self.held -= open.text();
+                open.broken_by(unfinished);
+            }
+        }
+        self.end_all()
+    }
+
     /// The calls that are open, the broken ones included: first those with ids, in the order of these, then the others by
     /// their places.
     pub fn open(&self) -> impl Iterator<Item = OpenCall<'_>> {
@@ -294,6 +314,7 @@ impl Assembler {
             return Err(AssembleError::TooLarge { id: open.label(&key), limit: self.limit });
         }
         self.held = held;
+        self.last = Some(key.clone());
         self.calls.insert(key, open);
         Ok(())
     }

@@ -207,6 +207,17 @@ fn write_canonical(text: &mut String, value: &Value) {
     }
 }
 
+/// Hex digits of the digest at the end of a shortened name.
+const DIGEST: usize = 10;
+
+/// A name that is too long, shortened: its beginning, and a digest of it, so that it is always the same and no other's.
+pub(crate) fn shortened(name: &str) -> Option<String> {
+    let beginning: String = name.chars().take(MAX_NAME - DIGEST - 1).collect();
+    let digest =
+        Sha256::digest(name).iter().take(DIGEST / 2).fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
+    (name.len() > MAX_NAME).then(|| format!("{beginning}_{digest}"))
+}
+
 /// Refuses a name that a model provider would refuse.
 pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     let fits = (1..=MAX_NAME).contains(&name.len())

@@ -60,17 +60,19 @@ impl Encoder for JsonEncoder {
         match said {
             Said::Ok(output) => Ok(output.stand_in().map_or_else(|| plain(&output.value), str::to_owned)),
             Said::Value(value) => Ok(plain(value)),
-            Said::Failure(failure) => {
-                let data = if let Failure::Error(error) = failure { error.data.as_ref() } else { None };
-                Ok(to_text(&Reported { error: failure.to_string(), data }))
-            }
+            Said::Failure(failure) => Ok(failure_text(&failure.to_string(), failure.data())),
         }
     }
 }
 
+/// A failure as text for a model, the same in runs, steps and views.
+pub(crate) fn failure_text(error: &str, data: Option<&Json>) -> String {
+    to_text(&Reported { error, data })
+}
+
 #[derive(Serialize)]
 struct Reported<'a> {
-    error: String,
+    error: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<&'a Json>,
 }
@@ -99,7 +101,7 @@ fn to_text(value: &impl Serialize) -> String {
 
 /// What a model gets when even a failure could not be encoded: built here, never lost.
 pub(crate) fn fallback(failure: &Failure) -> String {
-    to_text(&Reported { error: failure.to_string(), data: None })
+    failure_text(&failure.to_string(), None)
 }
 
 /// A run's encoder. None is [`JsonEncoder`], which cannot panic and need not copy.

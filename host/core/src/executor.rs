@@ -8,6 +8,7 @@
 mod checking;
 mod checks;
 mod off_thread;
+mod sealing;
 mod sub_calls;
 mod tenant;
 mod terminal;
@@ -27,14 +28,14 @@ use crate::fence::Fenced;
 use crate::handler::{Arguments, Caller, Invocation, Overlays};
 use crate::json::or_empty_object;
 use crate::limits::Limits;
-use crate::outcome::Outcome;
 use crate::patience::{self, Waited};
 use crate::refusal::{Fault, Refusal};
-use crate::seal::{Origin, Sealer};
+use crate::seal::Sealer;
 use crate::statistics::Counting;
 use crate::tool::Tool;
 use crate::tool_error::{Exit, ToolError};
 use checks::{NotMade, invalid, panicked};
+use sealing::Sealing;
 use sub_calls::Callable;
 pub use tenant::Tenant;
 use terminal::Terminal;
@@ -46,14 +47,15 @@ const CANCELLED: ToolError = ToolError::HandlerExit(Exit::Cancelled);
 ///
 /// # Defaults
 /// [`Limits::default`] (in a run the run's own time, see [`Runner::with_executor`](crate::Runner::with_executor)), no observer,
-/// **no sealer**: what a tool leaves with a question goes to the client as it is, and what comes back with an answer goes to
-/// the tool unchecked. Use [`with_sealer`](Self::with_sealer) unless every client is trusted.
+/// questions sealed with a key that the process generates and does not store. After a restart its open questions cannot be
+/// answered; nor can another process answer them. Use [`with_sealer`](Self::with_sealer) with a key that is kept, such as
+/// [`Sealer::kept_in`], where they should be.
 #[derive(Debug, Clone, Default)]
 pub struct Executor {
     /// What the embedder has set.
     limits: Option<Limits>,
     events: Events,
-    sealer: Option<Sealer>,
+    sealing: Sealing,
     tenants: Arc<HashMap<String, Tenant>>,
     /// What narrows a call without a tenant.
     untenanted: Option<Tenant>,
@@ -149,7 +151,15 @@ impl Executor {
     /// and the same arguments. Otherwise it is refused, and the refusal says why. Source: docs/contract.md, section 7.
     #[must_use]
     pub fn with_sealer(mut self, sealer: Sealer) -> Self {
-        self.sealer = Some(sealer);
+        self.sealing = Sealing::Given(sealer);
+        self
+    }
+
+    /// Seals no question: what a tool leaves goes to the client as it is, and what comes back with an answer goes to the tool
+    /// unchecked. Only for clients that are all trusted.
+    #[must_use]
+    pub fn without_sealer(mut self) -> Self {
+        self.sealing = Sealing::Off;
         self
     }
 
@@ -341,17 +351,6 @@ impl Executor {
             NotMade::Failed(error) => Err(error),
         }
     }
-
-    /// Seals what a question leaves.
-    fn sealed(&self, tool: &Tool, mut result: CallResult, invocation: &Invocation) -> CallResult {
-        if let (Some(sealer), CallResult::Outcome(Outcome::AskUser(question))) = (&self.sealer, &mut result) {
-            match sealer.seal(&origin(tool, invocation), question) {
-                Ok(state) => question.state = Some(state),
-                Err(error) => return CallResult::ToolError(error),
-            }
-        }
-        result
-    }
 }
 
 /// Whether a refusal says nothing of the tool that was called. One for want of a cell does if the call had so little time that it
@@ -369,9 +368,4 @@ fn is_of_any_tool(refusal: &Refusal, invocation: &Invocation) -> bool {
         | Refusal::InvalidAnswer(_)
         | Refusal::Resume(_) => false,
     }
-}
-
-/// Which call a question belongs to. One that was not checked belongs to none.
-fn origin<'a>(tool: &'a Tool, invocation: &'a Invocation) -> Origin<'a> {
-    Origin::of(tool, invocation.context.tenant.as_deref(), invocation.fingerprint.unwrap_or_default())
 }

@@ -154,16 +154,22 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// The call's arguments as a tree: an object that fits the tool's schema. For a handler without
+    /// The call's arguments as a tree: an object that fits the tool's schema. A whole number that neither a 64-bit type nor a
+    /// double holds exactly is a string with all its digits; the text as it came is `call.arguments`. For a handler without
     /// [`reads_arguments`](Handler::reads_arguments), the text is parsed at the first use.
     #[must_use]
     pub fn arguments(&self) -> &Value {
-        self.tree.read(&self.call.arguments)
+        self.tree.read_exact(&self.call.arguments)
     }
 
     /// The same tree, given away.
     pub(crate) fn take_arguments(&self) -> Value {
-        self.tree.take(&self.call.arguments)
+        self.tree.take_exact(&self.call.arguments)
+    }
+
+    /// The tree that was checked, in which each number is the nearest one that the tree can hold.
+    pub(crate) fn checked_arguments(&self) -> &Value {
+        self.tree.read(&self.call.arguments)
     }
 
     /// Bytes of text that the call came with, for as long as it waits.

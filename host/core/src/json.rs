@@ -6,6 +6,7 @@
 //! Not here: sizes ([`Limits`](crate::Limits)) and schemas.
 
 pub(crate) mod canonical;
+mod exact;
 mod strict;
 
 use std::fmt;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+pub(crate) use exact::{exact, fits};
 pub(crate) use strict::{Size, check, measure, parse_measured, parse_strict, parse_within};
 
 /// How many arrays and objects may stand inside each other. The parser's own recursion bound: deeper text is refused
@@ -78,11 +80,19 @@ impl Json {
         Box::<str>::from(self.0).into_string()
     }
 
-    /// The value as a tree. A number that fits no 64-bit type becomes the nearest double.
+    /// The value as a tree. A number that fits no 64-bit type becomes the nearest double: see
+    /// [`to_exact_value`](Self::to_exact_value).
     #[must_use]
     pub fn to_value(&self) -> Value {
         // Only what an embedder made from a tree of its own can fail here: by its depth, or a member that the parser reserves.
         parse_measured(self.as_str()).unwrap_or(Value::Null)
+    }
+
+    /// The value as a tree, in which a whole number that neither a 64-bit type nor a double holds exactly is a string with
+    /// all its digits.
+    #[must_use]
+    pub fn to_exact_value(&self) -> Value {
+        parse_measured(&exact(self.as_str(), fits)).unwrap_or(Value::Null)
     }
 }
 

@@ -14,20 +14,41 @@ const LONGEST: usize = 64;
 /// Candidates that are looked at.
 const CANDIDATES: usize = 256;
 
-/// The candidate that is most similar to `name`, or `None` if none is similar.
+/// What separates a name from the namespace that models write before it: `functions.add`, `default_api:add`,
+/// `mcp__calc__add`.
+const SEPARATORS: [&str; 4] = [".", ":", "/", "__"];
+/// What begins a mark of a model's own format, which some models write after a name: `add<|channel|>commentary`.
+const MARK: &str = "<|";
+
+/// The candidate that is most similar to `name`, or `None` if none is similar. A candidate after a namespace, or before a
+/// mark of a model's format, is the most similar one.
 #[must_use]
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let name = name.split(MARK).next().unwrap_or_default().trim();
     if name.len() > LONGEST {
         return None;
     }
+    let candidates = candidates.into_iter().filter(|candidate| candidate.len() <= LONGEST).take(CANDIDATES);
+    let candidates: Vec<_> = candidates.collect();
+    let known = |ending: &str| candidates.iter().find(|candidate| candidate.eq_ignore_ascii_case(ending));
+    if let Some(candidate) = endings(name).into_iter().find_map(known) {
+        return Some(*candidate);
+    }
     candidates
         .into_iter()
-        .filter(|candidate| candidate.len() <= LONGEST)
-        .take(CANDIDATES)
         .map(|candidate| (strsim::damerau_levenshtein(&name.to_lowercase(), &candidate.to_lowercase()), candidate))
         .filter(|(distance, _)| *distance <= tolerance(name))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+/// A name, and what stands after each of its separators, the longest first.
+fn endings(name: &str) -> Vec<&str> {
+    let after = SEPARATORS.iter().flat_map(|separator| name.match_indices(separator));
+    let mut endings: Vec<_> = after.filter_map(|(at, separator)| name.get(at + separator.len()..)).collect();
+    endings.push(name);
+    endings.sort_unstable_by_key(|ending| std::cmp::Reverse(ending.len()));
+    endings
 }
 
 /// A name reduced to what readers and models notice: without case and separators, and with the same letter for similar
@@ -106,8 +127,17 @@ mod tests {
             ("book-table", Some("book_table")),
             ("weather", None),
             ("", None),
+            // What models write around a name.
+            ("functions.jq", Some("jq")),
+            ("default_api:jq", Some("jq")),
+            ("mcp__calc__jq", Some("jq")),
+            ("mcp__calc__jq_all", Some("calc__jq_all")),
+            ("jq<|channel|>commentary json", Some("jq")),
+            ("functions.calculator<|constrain|>json", Some("calculator")),
+            ("functions.", None),
+            ("<|", None),
         ] {
-            assert_eq!(nearest(asked, ["calculator", "jq", "book_table"]), expected, "{asked}");
+            assert_eq!(nearest(asked, ["calculator", "jq", "book_table", "calc__jq_all"]), expected, "{asked}");
         }
     }
 }

@@ -18,6 +18,9 @@ use crate::outcome::Outcome;
 /// becomes an [`Outcome`]: the outcome itself, an [`Output`](crate::Output), a [`Value`], or a `Result` of one of these with
 /// a [`HandlerError`](crate::HandlerError) or any error that implements `Display`, whose text is the message.
 ///
+/// The arguments are those of [`Invocation::arguments`]: a whole number that a [`Value`] cannot hold exactly is a string with
+/// all its digits.
+///
 /// Each call runs a clone of the closure, so what it captures is `Clone`: share state by an `Arc`.
 #[diagnostic::on_unimplemented(
     message = "this closure is not a tool handler",
@@ -75,5 +78,31 @@ impl<F: NativeFn<Shape>, Shape: 'static> Handler for Native<F, Shape> {
 
     fn always_visible(&self) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use serde_json::json;
+
+    use super::*;
+    use crate::call::{CallOptions, ToolCall};
+    use crate::definition::Definition;
+    use crate::executor::Executor;
+    use crate::tool::Tool;
+
+    #[test]
+    fn a_closure_gets_every_digit() {
+        let read = async |arguments: Value, invocation: Arc<Invocation>| json!([arguments, invocation.arguments()]);
+        let tool = Tool::native(Definition::new("t", "").unwrap(), read).unwrap();
+        for (given, expected) in [
+            (r#"{"n": 123456789012345678901234567890}"#, json!({"n": "123456789012345678901234567890"})),
+            (r#"{"n": 18446744073709551615, "m": 0.5}"#, json!({"n": u64::MAX, "m": 0.5})),
+        ] {
+            let call = ToolCall::new("c", "t", given);
+            let completion = Executor::new().call(&tool, call, CallOptions::default()).now_or_never().unwrap();
+            assert_eq!(completion.result.value().unwrap().to_value(), json!([expected, expected]), "{given}");
+        }
     }
 }

@@ -16,7 +16,8 @@ use crate::json::{Json, present};
 
 pub use part::{Media, Part, Resource, ResourceContent};
 
-/// Halt reasons that the host reserves for the agent loop. A handler that uses one gets `invalid_return`.
+/// Halt reasons that the host reserves for the agent loop. A handler that uses one gets `invalid_return`, also if it writes it
+/// in other letters or with spaces around it: `Completed`, `completed `.
 pub const RESERVED_HALT_REASONS: [&str; 6] =
     ["ask_user", "max_turns", "halt_when", "tool_error", "cancelled", "completed"];
 

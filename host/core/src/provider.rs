@@ -92,51 +92,85 @@ impl Provider {
         }
     }
 
-    /// Definitions as this API takes them. A tool without parameters takes any object.
+    /// Definitions as this API takes them. A tool without parameters takes any object. A tool that this API has no form for is
+    /// left out, with a note, and the others stay. Gemini has no references: a schema that refers to itself is written out
+    /// inside of itself 3 times and cut there, with a note; once, where 3 times would be too large.
     ///
     /// # Shape
     /// The list that belongs at `tools`: of a request, of the result of MCP's `tools/list`, of AG-UI's `RunAgentInput`.
     ///
     /// # Errors
-    /// [`ProviderError::Inexpressible`] for the first tool that this API has no form for.
+    /// [`ProviderError::Inexpressible`] for the first tool, if there are tools and this API has a form for none of them.
     pub fn definitions<'a>(
         self,
         definitions: impl IntoIterator<Item = &'a Definition>,
     ) -> Result<Converted, ProviderError> {
-        let (mut tools, mut notes, mut names) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let (converted, first) = self.listed(definitions);
+        match first {
+            Some(error) if converted.value.as_array().is_some_and(Vec::is_empty) => Err(error),
+            Some(_) | None => Ok(converted),
+        }
+    }
+
+    /// The same for a part of a longer list, which may be empty: never an error.
+    pub fn page<'a>(self, definitions: impl IntoIterator<Item = &'a Definition>) -> Converted {
+        self.listed(definitions).0
+    }
+
+    /// The list, and why the first tool that is left out has no form.
+    fn listed<'a>(self, definitions: impl IntoIterator<Item = &'a Definition>) -> (Converted, Option<ProviderError>) {
+        let (mut tools, mut notes, mut names, mut first) = (Vec::new(), Vec::new(), BTreeSet::new(), None);
         for definition in definitions {
+            let noted = notes.len();
             let mut changes = Changes::new(self, &definition.name, &mut notes);
-            if check_name(&definition.name).is_err() {
-                return Err(changes.refusal("/name", "the name must be 1 to 64 of the characters A-Z a-z 0-9 _ -"));
-            }
-            if !names.insert(&definition.name) {
-                return Err(changes.refusal("/name", "there are two tools of this name"));
-            }
-            for (pointer, schema) in [("/parameters", &definition.parameters), ("/output", &definition.output)] {
-                let is_too_large =
-                    |schema: &Value| is_too_deep(schema) || Json::from(schema.clone()).check_size().is_err();
-                if schema.as_ref().is_some_and(is_too_large) {
-                    return Err(changes.refusal(pointer, "the schema is nested too deep or has too many values"));
+            let is_new = names.insert(&definition.name);
+            match self.definition(definition, is_new, &mut changes) {
+                Ok(tool) => tools.push(tool),
+                Err(error) => {
+                    notes.truncate(noted);
+                    notes.extend(Note::left_out(&error));
+                    first.get_or_insert(error);
                 }
             }
-            if definition.output.is_some() && self != Self::Mcp {
-                changes.note(
-                    "/output",
-                    "the schema of results is left out, and the host still checks each result",
-                    "only MCP has a field for this schema",
-                );
-            }
-            tools.push(match self {
-                Self::OpenAi => openai::chat_tool(definition, &mut changes)?,
-                Self::OpenAiResponses => openai::responses_tool(definition, &mut changes)?,
-                Self::Anthropic => anthropic::tool(definition, &mut changes)?,
-                Self::Gemini => gemini::tool(definition, &mut changes)?,
-                Self::Mcp => mcp::tool(definition, &mut changes)?,
-                Self::AgUi => agui::tool(definition, &mut changes)?,
-            });
         }
         let value = if self == Self::Gemini { gemini::tools(tools) } else { tools.into() };
-        Ok(Converted { value, notes })
+        (Converted { value, notes }, first)
+    }
+
+    /// One tool of a list.
+    fn definition(
+        self,
+        definition: &Definition,
+        is_new: bool,
+        changes: &mut Changes<'_>,
+    ) -> Result<Value, ProviderError> {
+        if check_name(&definition.name).is_err() {
+            return Err(changes.refusal("/name", "the name must be 1 to 64 of the characters A-Z a-z 0-9 _ -"));
+        }
+        if !is_new {
+            return Err(changes.refusal("/name", "there are two tools of this name"));
+        }
+        for (pointer, schema) in [("/parameters", &definition.parameters), ("/output", &definition.output)] {
+            let is_too_large = |schema: &Value| is_too_deep(schema) || Json::from(schema.clone()).check_size().is_err();
+            if schema.as_ref().is_some_and(is_too_large) {
+                return Err(changes.refusal(pointer, "the schema is nested too deep or has too many values"));
+            }
+        }
+        if definition.output.is_some() && self != Self::Mcp {
+            changes.note(
+                "/output",
+                "the schema of results is left out, and the host still checks each result",
+                "only MCP has a field for this schema",
+            );
+        }
+        match self {
+            Self::OpenAi => openai::chat_tool(definition, changes),
+            Self::OpenAiResponses => openai::responses_tool(definition, changes),
+            Self::Anthropic => anthropic::tool(definition, changes),
+            Self::Gemini => gemini::tool(definition, changes),
+            Self::Mcp => mcp::tool(definition, changes),
+            Self::AgUi => agui::tool(definition, changes),
+        }
     }
 
     /// The tool calls in what this API sent, in their order. What is not a call of a function (text, thoughts, what the
@@ -144,8 +178,14 @@ impl Provider {
     /// name, say, or not ended) is told apart and fails alone. Arguments are not judged here: text that is no JSON stays what it is, and the executor refuses that call
     /// alone; no text at all, or blank text, means no arguments.
     ///
+    /// The last call of an answer that the provider calls cut (`finish_reason: length`, `stop_reason: max_tokens`,
+    /// `finishReason: MAX_TOKENS`, `status: incomplete`, a filter, or an error) is [unreadable](UnreadableCall), also if its
+    /// arguments are valid: a part of them may be missing. Only the whole response says that it was cut, so pass on that,
+    /// or the one choice or candidate that you use. The pieces of a stream are put together by an
+    /// [`Assembler`](crate::Assembler); a list of them is an error.
+    ///
     /// # Shape
-    /// A whole response, its message, or the list in it that holds the calls. For MCP a `tools/call` request or its
+    /// A whole response, one choice or candidate of it, its message, or the list in it that holds the calls. For MCP a `tools/call` request or its
     /// `params`; for AG-UI an assistant message or a whole list of events, `TOOL_CALL_CHUNK` among them. Calls that came
     /// without an id get one from their place where the API has calls without: `toolcell-call-0`.
     ///
@@ -233,6 +273,16 @@ pub enum ProviderError {
         /// The APIs.
         candidates: Vec<Provider>,
     },
+    /// The provider ended its answer early, and this is the last call in it.
+    #[error(
+        "this call was not made: {provider} cut the answer (`{reason}`), so the arguments may be incomplete; send the call again"
+    )]
+    Cut {
+        /// The API.
+        provider: Provider,
+        /// Why, in the provider's own word: `max_tokens`, for instance.
+        reason: String,
+    },
     /// What came is not what this API sends.
     #[error("not as {provider} sends it: {}: expected {expected}", place(pointer))]
     Malformed {
@@ -259,6 +309,9 @@ impl ProviderError {
             }
             Self::UnknownForm | Self::AmbiguousForm { .. } => {
                 format!("say which API it comes from: {}", names_of(&Provider::ALL))
+            }
+            Self::Cut { .. } => {
+                "let the model send the call again with shorter arguments, or allow the answer more tokens".into()
             }
             Self::Malformed { .. } => "pass on the whole response as it came; put a streamed one together first".into(),
         }

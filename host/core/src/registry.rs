@@ -286,6 +286,9 @@ mod tests {
         let unknown = before.resolve("bb").unwrap_err();
         assert!(before.resolve("b").is_ok() && unknown.hint().contains('b'));
         assert_eq!(unknown.unknown_tool(), Some("bb"));
+        for asked in ["functions.b", "default_api:b", "mcp__calc__b", "b<|channel|>commentary"] {
+            assert_eq!(before.resolve(asked).unwrap_err().hint(), "did you mean `b`?", "{asked}");
+        }
         registry.clear();
         assert!(registry.list().is_empty() && registry.statistics("a").is_none());
     }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::call::{CallResult, Completion};
 use crate::definition::Definition;
-use crate::encode::plain;
+use crate::encode::{failure_text, plain};
 use crate::json::Json;
 use crate::message::AWAITING_USER;
 use crate::outcome::Outcome;
@@ -69,12 +69,12 @@ impl ResultView {
         }
     }
 
-    /// The view as text for a model: a failure as `{"error": "a; b"}`, a string as it is, a message without a value as it is,
+    /// The view as text for a model: a failure as `{"error": "a; b", "data"?}`, a string as it is, a message without a value as it is,
     /// anything else as JSON.
     #[must_use]
     pub fn to_text(&self) -> String {
         match (&self.result, &self.message) {
-            _ if !self.success => serde_json::json!({"error": self.errors.join("; ")}).to_string(),
+            _ if !self.success => failure_text(&self.errors.join("; "), self.data.as_ref()),
             (Some(value), Some(message)) if value.as_str() == "null" && !message.is_empty() => message.clone(),
             (Some(value), _) => plain(value),
             (None, _) => AWAITING_USER.to_owned(),
@@ -87,7 +87,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::outcome::{Halt, Output, Question};
+    use crate::outcome::{Halt, HandlerError, Output, Question};
     use crate::refusal::{Fault, Refusal};
     use crate::tool_error::ToolError;
     use crate::usage::Usage;
@@ -117,6 +117,11 @@ mod tests {
                 CallResult::Outcome(Outcome::error("no")),
                 json!({"success": false, "result": null, "message": "no", "errors": ["no"]}),
                 r#"{"error":"no"}"#,
+            ),
+            (
+                CallResult::Outcome(Outcome::Error(HandlerError::new("no").with_data(json!({"near": "Oslo"})))),
+                json!({"success": false, "result": null, "message": "no", "data": {"near": "Oslo"}, "errors": ["no"]}),
+                r#"{"error":"no","data":{"near":"Oslo"}}"#,
             ),
             (
                 CallResult::ToolError(ToolError::NotFound),

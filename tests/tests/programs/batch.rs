@@ -9,9 +9,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore};
 use toolcell::{
-    AWAITING_USER, CallContext, EncodeError, Encoder, Failure, Halt, Halted, HandlerError, Invocation, JsonEncoder,
-    OnToolError, Outcome, Question, RESERVED_HALT_REASONS, Reason, Registry, RunEvent, RunOptions, RunOutcome, Runner,
-    Said, Settled, Tool, ToolCall, ToolError, Verdict,
+    AWAITING_USER, CallContext, EncodeError, Encoder, Executor, Failure, Halt, Halted, HandlerError, Invocation,
+    JsonEncoder, OnToolError, Outcome, Question, RESERVED_HALT_REASONS, Reason, Registry, RunEvent, RunOptions,
+    RunOutcome, Runner, Said, Settled, Tool, ToolCall, ToolError, Verdict,
 };
 use toolcell_tests::wait_here;
 
@@ -51,9 +51,14 @@ fn echo(id: &str) -> ToolCall {
     ToolCall::new(id, "echo", r#"{"x": 1}"#)
 }
 
+/// A runner that leaves questions as the tool asked them.
+fn unsealed(registry: Registry) -> Runner {
+    Runner::new(registry).with_executor(Executor::new().without_sealer())
+}
+
 fn run(calls: Vec<ToolCall>, options: RunOptions) -> anyhow::Result<RunOutcome> {
     let (registry, _) = registry()?;
-    Ok(wait_here(Runner::new(registry).run(calls, options))?)
+    Ok(wait_here(unsealed(registry).run(calls, options))?)
 }
 
 fn contents(outcome: &RunOutcome) -> Vec<(&str, &str)> {
@@ -169,7 +174,7 @@ fn siblings_of_a_halt_still_answer() -> anyhow::Result<()> {
         })
     );
     let (registry, _) = registry()?;
-    let events = wait_here(drained(&Runner::new(registry), calls(), RunOptions::default()));
+    let events = wait_here(drained(&unsealed(registry), calls(), RunOptions::default()));
     let messages = events
         .iter()
         .filter_map(|event| if let RunEvent::Settled { message, .. } = event { Some(message.clone()) } else { None });

@@ -16,7 +16,7 @@ use crate::{example, form, named};
 
 fn call(tool: &Tool, arguments: &Value) -> Completion {
     let call = ToolCall::with_value("call-1", tool.definition().name.as_str(), arguments);
-    wait_here(Executor::new().call(tool, call, CallOptions::default()))
+    wait_here(Executor::new().without_sealer().call(tool, call, CallOptions::default()))
 }
 
 fn answering(outcome: Outcome) -> Result<Tool, toolcell::Error> {

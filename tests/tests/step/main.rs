@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell::{
-    Definition, Halt, HandlerError, Invocation, Media, Outcome, Output, Part, Question, RawCall, Registry, Step,
-    Stepper, Tool, Turn,
+    Definition, Executor, Halt, HandlerError, Invocation, Media, Outcome, Output, Part, Question, RawCall, Registry,
+    Step, Stepper, Tool, Turn,
 };
 use toolcell_tests::wait;
 
@@ -67,7 +67,11 @@ impl Loop {
         let hidden = Definition::new("secret_plan", "").expect("a name");
         let hidden = Tool::native(hidden, async |_: Value| json!(1)).expect("a tool").with_visibility(|_, _| false);
         registry.register(hidden).expect("a new name");
-        Self { stepper: Stepper::new(registry.clone()), registry, dispatched }
+        Self {
+            stepper: Stepper::new(registry.clone()).with_executor(Executor::new().without_sealer()),
+            registry,
+            dispatched,
+        }
     }
 
     fn with(mut self, change: impl FnOnce(Stepper) -> Stepper) -> Self {

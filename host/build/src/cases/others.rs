@@ -25,7 +25,8 @@ pub(super) fn executor(answers: &[OtherTool], own: &[Tool]) -> Result<Executor, 
         let tool = native(&name, answers).map_err(|error| (format!("`tools`: {error}"), error.hint()))?;
         tools.insert(name, tool);
     }
-    Ok(Executor::new().with_callable(move |name| tools.get(name).cloned()))
+    // A case says what a question leaves, and there is no client.
+    Ok(Executor::new().without_sealer().with_callable(move |name| tools.get(name).cloned()))
 }
 
 fn native(name: &str, answers: Vec<OtherTool>) -> Result<Tool, toolcell::Error> {

@@ -144,7 +144,7 @@ fn is_a_document(text: &str) -> bool {
 fn sent(text: &str, form: Option<Provider>) -> Result<List, String> {
     let mut list = List::default();
     if let Ok(document) = toolcell::Json::parse(text.to_owned()) {
-        list.extend(forms::read(&document.to_value(), form)?);
+        list.extend(forms::read(&document.to_exact_value(), form)?);
         return Ok(list);
     }
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -152,6 +152,7 @@ fn sent(text: &str, form: Option<Provider>) -> Result<List, String> {
         let read = serde_json::from_str(line).and_then(|written| push(&mut list, written));
         if form.is_some() || read.is_err() {
             let document: Value = serde_json::from_str(line).map_err(|error| told(&place, &error))?;
+            let document = toolcell::Json::parse(line.to_owned()).map_or(document, |json| json.to_exact_value());
             let read = forms::read(&document, form).map_err(|problem| format!("{place}: {problem}"))?;
             list.extend(read);
         }
@@ -242,9 +243,7 @@ fn push<E: serde::de::Error>(list: &mut List, written: Written<'_>) -> Result<()
             ));
         }
     };
-    // The parser's own words have a place within the string, which says nothing here.
-    let text = arguments.map_or_else(|| Ok(String::new()), text);
-    let arguments = text.map_err(|_| E::custom("the string `arguments` has a broken escape"))?;
+    let arguments = arguments.map(text).unwrap_or_default();
     // What several models write for a tool without parameters.
     let arguments = if arguments.trim().is_empty() { "{}".to_owned() } else { arguments };
     let id = written.id.unwrap_or_else(|| format!("call-{}", list.len() + 1));
@@ -252,10 +251,11 @@ fn push<E: serde::de::Error>(list: &mut List, written: Written<'_>) -> Result<()
     Ok(())
 }
 
-/// Arguments as JSON text: their own, or the text in a string.
-fn text(arguments: &RawValue) -> serde_json::Result<String> {
+/// Arguments as JSON text: their own, or the text in a string. One with a broken escape stays as it is, and is refused alone.
+fn text(arguments: &RawValue) -> String {
     let written = arguments.get();
-    if written.starts_with('"') { serde_json::from_str(written) } else { Ok(written.to_owned()) }
+    let inner = if written.starts_with('"') { serde_json::from_str(written).ok() } else { None };
+    inner.unwrap_or_else(|| written.to_owned())
 }
 
 /// The parser's words after a place of ours; its own place is within the line.
@@ -293,6 +293,9 @@ mod tests {
             (r#"{"id": null, "name": "y", "arguments": null}"#, vec![call("call-1", "y", "{}")]),
             (r#"{"name": "y", "arguments": ""}"#, vec![call("call-1", "y", "{}")]),
             (r#"{"name": "y", "arguments": " \n"}"#, vec![call("call-1", "y", "{}")]),
+            // What no text and no number can be is refused with the call.
+            (r#"{"id": "a", "name": "y", "arguments": "\ud800"}"#, vec![call("a", "y", r#""\ud800""#)]),
+            (r#"{"id": "a", "name": "y", "arguments": {"n":1e400}}"#, vec![call("a", "y", r#"{"n":1e400}"#)]),
             // Judged with the call, not here.
             (r#"{"name": "y", "arguments": "{\"a"}"#, vec![call("call-1", "y", "{\"a")]),
             (r#"{"name": "", "arguments": [1,  {"a":1,"a":2}]}"#, vec![call("call-1", "", r#"[1,  {"a":1,"a":2}]"#)]),
@@ -333,7 +336,6 @@ mod tests {
             (r#"{"name": "x", "function": {"name": "y"}}"#, "line 1: a call has either `name`"),
             (r#"{"name": "x", "type": "function"}"#, "line 1: a call has either `name`"),
             (r#"{"type": "web_search", "name": "x"}"#, "line 1 column 21: unknown variant `web_search`"),
-            (r#"{"name": "x", "arguments": "\ud800"}"#, "line 1: the string `arguments` has"),
             (&deep, "line 2 "),
         ] {
             let problem = parse(text).expect_err(text);
@@ -367,6 +369,10 @@ mod tests {
             let expected = vec![call(id, "x", arguments)];
             assert_eq!(parse(&document).map(|list| list.calls), Ok(expected), "{document}");
         }
+        let large =
+            format!("[{}]", r#"{"type": "tool_use", "id": "a", "name": "x", "input": {"n": 123456789012345678901}}"#);
+        let expected = vec![call("a", "x", r#"{"n":"123456789012345678901"}"#)];
+        assert_eq!(parse(&large).map(|list| list.calls), Ok(expected), "no other digits");
         let lines =
             format!("{request}\n{{\"name\": \"y\"}}\n{{\"role\": \"assistant\", \"toolCalls\": [{function}]}}\n");
         let expected = vec![call("7", "x", compact), call("call-2", "y", "{}"), call("a", "x", text)];

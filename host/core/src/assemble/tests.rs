@@ -208,3 +208,40 @@ fn what_is_open_can_be_asked() {
     assert_eq!(assembler.open().count(), 2);
     assert_eq!(assembler.finish().iter().map(said).collect::<Vec<_>>(), ["unfinished a", "unfinished #1"]);
 }
+
+/// An answer that was cut: the call of the last piece is not complete, whatever its arguments look like.
+#[test]
+fn a_cut_answer_never_gives_its_last_call() {
+    let place = |index, id: &str, text: &str| Fragment::Indexed {
+        index,
+        id: Some(id.into()),
+        name: Some("now".into()),
+        text: Some(text.into()),
+    };
+    let start = |id: &str| Fragment::Start { id: id.into(), name: "now".into() };
+    let end = |id: &str| Fragment::End { id: id.into() };
+    let delta = |id: &str, text: &str| Fragment::Delta { id: id.into(), text: text.into() };
+    for (fragments, expected) in [
+        (vec![], ""),
+        (vec![place(0, "a", "{}")], "a unfinished"),
+        (vec![place(0, "a", ""), place(1, "b", "{")], "a, b unfinished"),
+        (vec![place(1, "b", "{}"), place(0, "a", "{}")], "a unfinished, b"),
+        // By their ids: in the order of these, not of the pieces.
+        (vec![start("b"), delta("b", "{}"), start("a")], "a unfinished, b"),
+        (vec![start("a"), start("b"), delta("a", "{}")], "a unfinished, b"),
+        // The last call was ended before: the caller has it.
+        (vec![start("a"), start("b"), end("b")], "a"),
+    ] {
+        let mut assembler = Assembler::new();
+        for fragment in fragments.clone() {
+            assembler.push(fragment).unwrap();
+        }
+        let ended = assembler.end_cut().into_iter().map(|ended| match ended {
+            Ok(call) => call.id,
+            Err(AssembleError::Unfinished { id }) => format!("{id} unfinished"),
+            Err(error) => panic!("{error}"),
+        });
+        assert_eq!(ended.collect::<Vec<_>>().join(", "), expected, "{fragments:?}");
+        assert_eq!(assembler.held, 0, "{fragments:?}");
+    }
+}

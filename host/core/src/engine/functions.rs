@@ -18,7 +18,7 @@ use super::cell::Cell;
 use super::describe::MAX_TOOLS;
 use crate::call::CallResult;
 use crate::defence::{Defence, stands};
-use crate::definition::Definition;
+use crate::definition::{Definition, shortened};
 use crate::error::Error;
 use crate::handler::Invocation;
 use crate::json::Json;
@@ -37,6 +37,8 @@ const RUNTIME: (&str, &str) = ("exports", "init");
 /// An exported function.
 pub(super) struct Function {
     tool: String,
+    /// The tool's full name, where that is too long.
+    title: Option<String>,
     /// As WIT says it: `docs:adder/add@0.1.0#add`.
     place: String,
     index: ComponentExportIndex,
@@ -130,6 +132,7 @@ enum Detail {
 
 /// The names of tools: `INTERFACE_FUNCTION`, or `FUNCTION` for one of the world itself. Functions whose names would be the same
 /// have the namespace and package too, and those of two versions of a package also its version.
+/// [`Function::new`] shortens one that is too long.
 fn names(found: &[Found]) -> Vec<String> {
     let mut names: Vec<_> = found.iter().map(|found| found.tool(Detail::Interface)).collect();
     for detail in [Detail::Package, Detail::Version] {
@@ -158,6 +161,10 @@ impl Found {
 
 impl Function {
     fn new(found: Found, tool: String) -> Result<Self, Error> {
+        let (tool, title) = match shortened(&tool) {
+            Some(short) => (short, Some(tool)),
+            None => (tool, None),
+        };
         let Found { interface, name, index, ty } = found;
         let place = interface.map_or_else(|| name.clone(), |interface| format!("{interface}#{name}"));
         let refused = |what: &str| {
@@ -171,7 +178,7 @@ impl Function {
         let params = ty.params().map(|(name, ty)| Ok((name.to_owned(), Shape::of(&ty, &mut parts)?)));
         let params = params.collect::<Result<Vec<_>, &'static str>>().map_err(refused)?;
         let result = ty.results().next().map(|ty| Shape::of(&ty, &mut parts)).transpose().map_err(refused)?;
-        Ok(Self { tool, place, index, params, result })
+        Ok(Self { tool, title, place, index, params, result })
     }
 
     /// What the tool is, as far as its types tell.
@@ -179,7 +186,10 @@ impl Function {
         let params: Vec<_> = self.params.iter().map(|(name, shape)| format!("{name}: {shape}")).collect();
         let result = self.result.as_ref().map(|shape| format!(" -> {shape}")).unwrap_or_default();
         let described = format!("Calls the function `{}({}){result}`.", self.place, params.join(", "));
-        let definition = Definition::new(&*self.tool, described)?.with_parameters(schema::object(&self.params));
+        let mut definition = Definition::new(&*self.tool, described)?.with_parameters(schema::object(&self.params));
+        if let Some(title) = &self.title {
+            definition = definition.with_attribute("title", title.as_str().into());
+        }
         let returned = match &self.result {
             Some(Shape::Result(ok, _)) => ok.as_deref(),
             Some(shape) => Some(shape),
@@ -231,7 +241,7 @@ pub(super) async fn call(
     let function = functions.iter().find(|function| function.tool == invocation.call.name);
     let found = function.and_then(|function| Some((function, instance.get_func(&mut *store, function.index)?)));
     let Some((function, exported)) = found else { return Ok(CallResult::ToolError(ToolError::NotFound)) };
-    let arguments = match function.arguments(invocation.arguments()) {
+    let arguments = match function.arguments(invocation.checked_arguments()) {
         Ok(arguments) => arguments,
         Err(fault) => return Ok(CallResult::Refusal(Refusal::InvalidArguments(vec![*fault]))),
     };

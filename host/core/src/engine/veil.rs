@@ -248,6 +248,7 @@ impl Veiled {
             self.fault_kind(fault);
             self.maybe(&mut fault.got);
             self.maybe(&mut fault.nearest);
+            self.maybe(&mut fault.hint);
         }
     }
 
@@ -284,7 +285,7 @@ impl Veiled {
         if is_hidden(json) && !json.as_str().contains('\\') {
             return;
         }
-        let mut value = json.to_value();
+        let mut value = json.to_exact_value();
         if self.value(&mut value) {
             *json = value.into();
         }

@@ -6,15 +6,16 @@ use std::sync::Arc;
 
 use super::checks::{self, NotMade, Parsed, invalid, judge};
 use super::off_thread::off_thread;
+use super::sealing::origin;
 use super::trees::{self, Room};
-use super::{CANCELLED, Executor, origin};
+use super::{CANCELLED, Executor};
 use crate::call::CallResult;
 use crate::clock::before;
 use crate::fence::fenced;
 use crate::handler::{Arguments, Invocation};
 use crate::json::Size;
 use crate::patience;
-use crate::refusal::{Fault, Refusal};
+use crate::refusal::{Fault, Refusal, ResumeFault};
 use crate::tool::Tool;
 use crate::tool_error::{Raised, ToolError};
 
@@ -45,7 +46,7 @@ impl Executor {
             return Ok((None, Some(room)));
         }
         let (deadline, abort, stop_grace) = (invocation.deadline(), invocation.abort.clone(), invocation.stop_grace);
-        let (tool, invocation, is_sealed) = (tool.clone(), Arc::clone(invocation), self.sealer.is_some());
+        let (tool, invocation, is_sealed) = (tool.clone(), Arc::clone(invocation), self.sealer().is_some());
         let parse = move || {
             let parsed = fenced(|| Ok(Parsed::new(&invocation.call, is_sealed)?.compared(&tool)));
             // The caller changes the invocation next, and needs the only reference to it.
@@ -74,12 +75,17 @@ impl Executor {
     ) -> Result<(), NotMade> {
         let mut parsed = match parsed {
             Some(parsed) => parsed,
-            None => Parsed::new(&invocation.call, self.sealer.is_some())?,
+            None => {
+                // Few calls ask: small arguments are parsed again for that.
+                let is_needed = room.is_some() || invocation.context.resume.is_some();
+                Parsed::new(&invocation.call, is_needed && self.sealer().is_some())?
+            }
         };
         parsed.check(tool, &invocation.call, &invocation.context)?;
-        if let Some(sealer) = &self.sealer {
+        if let Some(sealer) = self.sealer() {
             invocation.fingerprint = parsed.fingerprint;
             if let Some(resume) = &invocation.context.resume {
+                let sealer = sealer.map_err(|_| Refusal::Resume(ResumeFault::Tampered))?;
                 let resume = sealer.open(&origin(tool, invocation), resume)?;
                 Arc::make_mut(&mut invocation.context).resume = Some(resume);
             }

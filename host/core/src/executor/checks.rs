@@ -63,15 +63,20 @@ pub(super) struct Parsed {
     pub(super) arguments: Value,
     /// Whether they fit the schema, where that was checked in advance.
     fits: Option<Result<(), Refusal>>,
-    /// Their fingerprint, where a sealer needs it.
+    /// Their fingerprint, where it is needed at once or would be dear later.
     pub(super) fingerprint: Option<[u8; 32]>,
+}
+
+/// The fingerprint of a call's small arguments, when they turn out to be needed. Of what cannot be read there is none.
+pub(super) fn fingerprint_of(call: &ToolCall) -> [u8; 32] {
+    arguments(call).map(|arguments| fingerprint(&arguments)).unwrap_or_default()
 }
 
 impl Parsed {
     /// Parses a call's arguments, which were measured.
-    pub(super) fn new(call: &ToolCall, is_sealed: bool) -> Result<Self, Refusal> {
+    pub(super) fn new(call: &ToolCall, has_fingerprint: bool) -> Result<Self, Refusal> {
         let arguments = arguments(call).map_err(invalid)?;
-        let fingerprint = is_sealed.then(|| fingerprint(&arguments));
+        let fingerprint = has_fingerprint.then(|| fingerprint(&arguments));
         Ok(Self { arguments, fits: None, fingerprint })
     }
 
@@ -123,7 +128,8 @@ fn arguments(call: &ToolCall) -> Result<Value, Vec<Fault>> {
             Value::Array(_) => "an array",
             Value::Object(_) => "an object",
         };
-        return Err(vec![Fault::of_kind("", FaultKind::of_type("object")).with_got(got)]);
+        let fault = Fault::of_kind("", FaultKind::of_type("object")).with_got(got);
+        return Err(vec![if value.is_string() { fault.with_hint("send a JSON object, not text") } else { fault }]);
     }
     Ok(value)
 }
@@ -136,6 +142,11 @@ pub(super) fn judge(tool: &Tool, result: CallResult, invocation: &Invocation) ->
         Some(rule) => CallResult::ToolError(ToolError::InvalidReturn(rule)),
         None => result,
     }
+}
+
+/// Whether a halt reason reads as one of the host's, also in other letters or with spaces around it.
+fn is_reserved(reason: &str) -> bool {
+    RESERVED_HALT_REASONS.iter().any(|reserved| reason.trim().eq_ignore_ascii_case(reserved))
 }
 
 fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule> {
@@ -159,9 +170,7 @@ fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule>
     }
     match outcome {
         Outcome::Halt(halt) if halt.reason.trim().is_empty() => Some(ReturnRule::EmptyHalt),
-        Outcome::Halt(halt)
-            if RESERVED_HALT_REASONS.contains(&halt.reason.as_str()) && stands(Defence::HaltReasons) =>
-        {
+        Outcome::Halt(halt) if is_reserved(&halt.reason) && stands(Defence::HaltReasons) => {
             Some(ReturnRule::ReservedHalt { reason: halt.reason.clone() })
         }
         Outcome::Ok(output) => {

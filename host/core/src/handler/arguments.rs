@@ -1,14 +1,16 @@
 //! A call's arguments as a tree, for handlers that read them.
 //!
 //! Invariants: a call has one tree at most, its attempts together. It is the one that was checked, until a handler takes it;
-//! after that, and where none was kept, the text is parsed again.
+//! after that, and where none was kept, the text is parsed again. What closures get of a whole number that a tree cannot hold
+//! is a string with all its digits.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::json::parse_measured;
+use crate::json::{exact, fits, parse_measured};
 use crate::shared_bytes::Held;
 
 /// The tree, where one is kept.
@@ -16,6 +18,8 @@ use crate::shared_bytes::Held;
 pub(crate) struct Arguments {
     kept: Option<Arc<Kept>>,
     read: OnceLock<Value>,
+    /// The tree with all digits, where that is another.
+    exact: OnceLock<Value>,
 }
 
 /// What was checked, until it is read or taken. All attempts at a call share it.
@@ -30,12 +34,12 @@ impl Arguments {
     /// Keeps a tree that was checked.
     pub(crate) fn kept(tree: Value, held: Option<Held>) -> Self {
         let kept = Kept { checked: Mutex::new(Some(tree)), _held: held };
-        Self { kept: Some(Arc::new(kept)), read: OnceLock::new() }
+        Self { kept: Some(Arc::new(kept)), ..Self::default() }
     }
 
     /// The same for an attempt at the call. The first one that wants the tree has it, later ones parse the text again.
     pub(crate) fn of_an_attempt(&self) -> Self {
-        Self { kept: self.kept.clone(), read: OnceLock::new() }
+        Self { kept: self.kept.clone(), ..Self::default() }
     }
 
     /// The tree of this text.
@@ -43,8 +47,27 @@ impl Arguments {
         self.read.get_or_init(|| self.checked().unwrap_or_else(|| parsed(text)))
     }
 
+    /// The tree of this text with all digits of its whole numbers.
+    pub(crate) fn read_exact(&self, text: &str) -> &Value {
+        match exact(text, fits) {
+            Cow::Borrowed(text) => self.read(text),
+            Cow::Owned(text) => self.exact.get_or_init(|| parsed(&text)),
+        }
+    }
+
     /// The same, given away.
-    pub(crate) fn take(&self, text: &str) -> Value {
+    pub(crate) fn take_exact(&self, text: &str) -> Value {
+        match exact(text, fits) {
+            Cow::Borrowed(text) => self.take(text),
+            Cow::Owned(text) => {
+                drop(self.checked());
+                parsed(&text)
+            }
+        }
+    }
+
+    /// The tree of this text, given away.
+    fn take(&self, text: &str) -> Value {
         self.checked().or_else(|| self.read.get().cloned()).unwrap_or_else(|| parsed(text))
     }
 

@@ -9,19 +9,21 @@ use super::calls::Calls;
 use super::note::Changes;
 use super::part::{base64, image, text};
 use super::place::Place;
-use super::schema::Rewrite;
-use super::{Note, ProviderError};
+use super::schema::{Open, Rewrite};
+use super::{Note, Provider, ProviderError};
 use crate::definition::Definition;
 use crate::message::Message;
 
 /// What a result may show. Source: the guide to vision.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// Reasons to end a message before its end.
+const CUTS: [&str; 3] = ["max_tokens", "model_context_window_exceeded", "refusal"];
 /// Longest name of a member at the top, in characters.
 const MAX_MEMBER: usize = 64;
 
 pub(super) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Result<Value, ProviderError> {
     let mut rewrite = Rewrite::new(definition.parameters.as_ref(), "/parameters", changes);
-    let object = rewrite.object()?;
+    let object = rewrite.object(&mut Open::new())?;
     let schema = rewrite.plain(object)?;
     let members = schema.get("properties").and_then(Value::as_object);
     if let Some(name) = members.into_iter().flat_map(|members| members.keys()).find(|name| !is_member_name(name)) {
@@ -49,7 +51,8 @@ pub(super) fn calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
         if content.value.is_string() { Vec::new() } else { content.items(EXPECTED)? }
     };
     let calls = Place::calls_among(blocks, |block| block.says("type", "tool_use"))?;
-    Ok(Calls::of(calls.iter().map(|call| call.read(call.text("id", "the id of the call"), Ok(call.clone()), "input"))))
+    let calls = calls.iter().map(|call| call.read(call.text("id", "the id of the call"), Ok(call.clone()), "input"));
+    Ok(Calls::of(calls).cut(Provider::Anthropic, response.word("stop_reason", &CUTS)))
 }
 
 /// One message with every result: they must all stand in the one that follows the calls.

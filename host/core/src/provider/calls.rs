@@ -4,9 +4,13 @@
 
 use serde_json::json;
 
-use super::ProviderError;
+use super::{Provider, ProviderError};
 use crate::call::ToolCall;
 use crate::message::Message;
+use crate::refusal::shorten;
+
+/// Characters of a provider's reason that an error repeats.
+const REASON: usize = 60;
 
 /// The calls of one response.
 ///
@@ -33,7 +37,7 @@ pub struct Calls {
     pub unreadable: Vec<UnreadableCall>,
 }
 
-/// A call that cannot be read: unfinished, or not as the provider sends one.
+/// A call that cannot be read: unfinished, not as the provider sends one, or the last one of an answer that was cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnreadableCall {
@@ -60,6 +64,19 @@ impl Calls {
             }
         }
         calls
+    }
+
+    /// The calls of an answer that its provider calls cut, if there is a reason: the last one is not made. Its arguments may be a
+    /// part of what the model meant, or `{}`, also where they are valid JSON.
+    pub(super) fn cut(mut self, provider: Provider, reason: Option<&str>) -> Self {
+        let Some(reason) = reason else { return self };
+        let index = self.calls.len() + self.unreadable.len();
+        let is_read = self.unreadable.last().is_none_or(|last| last.index + 1 < index);
+        if let Some(ToolCall { id, name, .. }) = self.calls.pop_if(|_| is_read) {
+            let error = ProviderError::Cut { provider, reason: shorten(reason, REASON) };
+            self.unreadable.push(UnreadableCall { index: index - 1, id: Some(id), name: Some(name), error });
+        }
+        self
     }
 
     /// The messages that answer [`calls`](Self::calls), one each and in their order, with those of the unreadable calls in

@@ -41,25 +41,32 @@ impl Provider {
     /// Whether a response or a message has this API's form.
     fn wrote(self, document: &Value) -> bool {
         let has_list = |name: &str| document.get(name).is_some_and(Value::is_array);
+        let holds_list = |pointer: &str| document.pointer(pointer).is_some_and(Value::is_array);
         match self {
-            Self::OpenAi => has_list("choices") || has_list("tool_calls"),
+            Self::OpenAi => has_list("choices") || has_list("tool_calls") || holds_list("/message/tool_calls"),
             Self::OpenAiResponses => has_list("output"),
             // OpenAI's messages may have a list there too, beside their calls.
             Self::Anthropic => has_list("content") && !has_list("tool_calls") && !has_list("toolCalls"),
-            Self::Gemini => has_list("candidates") || has_list("parts") || document.get("promptFeedback").is_some(),
+            Self::Gemini => {
+                let has_parts = has_list("parts") || holds_list("/content/parts");
+                has_list("candidates") || has_parts || document.get("promptFeedback").is_some()
+            }
             Self::Mcp => document.get("jsonrpc").is_some(),
             Self::AgUi => has_list("toolCalls"),
         }
     }
 
-    /// Whether an item of a list that is not a call in this API's form is one in another form, or not even an object: to leave it
-    /// out would lose a call.
+    /// Whether an item of a list that is not a call in this API's form is one in another form, a piece of a stream, a whole
+    /// answer, or not even an object: to leave it out would lose a call.
     pub(super) fn is_foreign(self, item: &Value) -> bool {
         let has = |name: &&str| item.get(name).is_some();
         // What an API sends beside its calls has a `type`, or members of its own.
         let is_bare = !has(&"type") && ["name", "arguments", "function", "input", "args"].iter().any(has);
+        // Calls would stand inside of it.
+        let is_piece = ["candidates", "choices", "content_block", "delta", "item"].iter().any(has);
         let others = || Self::ALL.into_iter().filter(|other| *other != self);
-        !item.is_object() || (!self.wrote_item(item) && (is_bare || others().any(|other| other.wrote_item(item))))
+        let is_call = || is_bare || is_piece || others().any(|other| other.wrote_item(item));
+        !item.is_object() || (!self.wrote_item(item) && is_call())
     }
 
     /// Whether one item of a list has this API's form.
@@ -89,6 +96,7 @@ mod tests {
         for (document, expected) in [
             (json!({"choices": [{"message": {"role": "assistant"}}]}), "openai"),
             (json!({"role": "assistant", "content": [], "tool_calls": []}), "openai"),
+            (json!({"finish_reason": "stop", "message": {"role": "assistant", "tool_calls": []}}), "openai"),
             (json!([{"id": "a", "type": "function", "function": call}]), "openai"),
             (json!({"object": "response", "output": [{"type": "message", "content": []}]}), "openai-responses"),
             (json!([{"type": "reasoning"}, {"type": "function_call", "call_id": "a"}]), "openai-responses"),
@@ -97,6 +105,7 @@ mod tests {
             (json!({"candidates": []}), "gemini"),
             (json!({"promptFeedback": {"blockReason": "SAFETY"}}), "gemini"),
             (json!({"role": "model", "parts": [{"text": "hm"}]}), "gemini"),
+            (json!({"finishReason": "STOP", "content": {"parts": [{"text": "hm"}]}}), "gemini"),
             (json!([{"text": "hm"}, {"functionCall": {"name": "now"}}]), "gemini"),
             (json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}), "mcp"),
             (json!([{"method": "tools/call", "id": 1, "params": call}]), "mcp"),

@@ -7,16 +7,18 @@
 
 mod subset;
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::calls::Calls;
 use super::note::Changes;
-use super::part::{base64, text};
+use super::part::{base64, is_empty, text};
 use super::place::{Place, is_placed, placed_id};
 use super::schema::Rewrite;
-use super::{Note, ProviderError};
+use super::{Note, Provider, ProviderError};
 use crate::definition::Definition;
-use crate::json::parse_strict;
+use crate::json::{exact, parse_strict};
 use crate::message::Message;
 use crate::outcome::{Media, Part};
 use subset::Subset;
@@ -35,6 +37,9 @@ const MEDIA: [&str; 11] = [
     "audio/ogg",
     "audio/flac",
 ];
+/// Reasons to end a candidate before its end.
+const CUTS: [&str; 8] =
+    ["MAX_TOKENS", "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "OTHER"];
 /// The largest integer up to which a double holds each: numbers travel as doubles.
 const MAX_EXACT: u64 = 1 << 53;
 
@@ -46,8 +51,12 @@ pub(super) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Result
     if !definition.name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
         return Err(changes.refusal("/name", "it must begin with a letter or an underscore"));
     }
-    let rewrite = Rewrite::new(definition.parameters.as_ref(), "/parameters", changes);
-    let parameters = Subset::new(rewrite).parameters()?;
+    let (noted, document) = (changes.count(), definition.parameters.as_ref());
+    let parameters = Subset::new(Rewrite::new(document, "/parameters", changes)).parameters().or_else(|_| {
+        // Of a schema that is too large with its recursion written out, once may be enough.
+        changes.truncate(noted);
+        Subset::new(Rewrite::new(document, "/parameters", changes).with_recursion(1)).parameters()
+    })?;
     let mut tool = json!({"name": definition.name, "description": definition.description});
     if parameters.contains_key("properties") {
         tool["parameters"] = parameters.into();
@@ -61,17 +70,23 @@ pub(super) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Result
 }
 
 pub(super) fn calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
-    const EXPECTED: &str = "a response with `candidates`, a content with `parts`, or the list of its parts";
-    let parts = match response.get("candidates") {
-        Some(candidates) => match candidates.only("one candidate: pass only the content of the candidate you use")? {
-            Some(candidate) if candidate.says("finishReason", "MALFORMED_FUNCTION_CALL") => {
-                return Err(candidate.malformed("a valid call: the model wrote a malformed one"));
-            }
-            Some(candidate) => candidate.get("content").and_then(|content| content.get("parts")),
-            None => None,
-        },
-        // The prompt was blocked.
-        None if response.get("promptFeedback").is_some() => None,
+    const EXPECTED: &str =
+        "a response with `candidates`, a candidate, a content with `parts`, or the list of its parts";
+    let candidate = match response.get("candidates") {
+        Some(candidates) => candidates.only("one candidate: pass only the candidate that you use")?,
+        None => response.get("content").filter(|content| content.value.is_object()).map(|_| response.clone()),
+    };
+    let mut cut = None;
+    let parts = match candidate {
+        Some(candidate) if candidate.says("finishReason", "MALFORMED_FUNCTION_CALL") => {
+            return Err(candidate.malformed("a valid call: the model wrote a malformed one"));
+        }
+        Some(candidate) => {
+            cut = candidate.word("finishReason", &CUTS);
+            candidate.get("content").and_then(|content| content.get("parts"))
+        }
+        // No candidate, or the prompt was blocked.
+        None if response.get("candidates").is_some() || response.get("promptFeedback").is_some() => None,
         None if response.value.is_array() => Some(response.clone()),
         None if response.get("role").is_some() => response.get("parts"),
         None => Some(response.need("parts", EXPECTED)?),
@@ -84,7 +99,8 @@ pub(super) fn calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
         let placed = placed_id(index);
         let id = if call.get("id").is_some() { call.text("id", "the id of the call") } else { Ok(placed.as_str()) };
         call.read(id, Ok(call.clone()), "args")
-    })))
+    }))
+    .cut(Provider::Gemini, cut))
 }
 
 /// One content with every result: there must be as many of them as there were calls.
@@ -98,7 +114,8 @@ fn result(message: &Message, notes: &mut Vec<Note>) -> Vec<Value> {
     let structured = parse_strict(&message.content).ok().filter(|value| value.is_object() || value.is_array());
     let response = match structured {
         Some(mut value) => {
-            if as_doubles(&mut value) {
+            if let Cow::Owned(written) = exact(&message.content, is_double) {
+                value = parse_strict(&written).unwrap_or(value);
                 notes.push(Note {
                     tool: message.name.clone(),
                     pointer: "/content".into(),
@@ -137,29 +154,13 @@ fn is_shown(part: &Part) -> bool {
 fn shown(part: &Part) -> Option<&Media> {
     match part {
         Part::Image(media) | Part::Audio(media) => {
-            Some(media).filter(|media| MEDIA.contains(&media.mime_type.as_str()))
+            Some(media).filter(|media| !is_empty(part) && MEDIA.contains(&media.mime_type.as_str()))
         }
         Part::Text { .. } | Part::Resource(_) | Part::ResourceLink { .. } => None,
     }
 }
 
-/// Writes each number that does not survive as a double as text; says whether there was one.
-fn as_doubles(value: &mut Value) -> bool {
-    match value {
-        Value::Number(number) => {
-            let is_exact = match (number.as_u64(), number.as_i64()) {
-                (Some(whole), _) => whole <= MAX_EXACT,
-                (None, Some(whole)) => whole.unsigned_abs() <= MAX_EXACT,
-                // Parsed as a double, it is one.
-                (None, None) => true,
-            };
-            if !is_exact {
-                *value = Value::String(number.to_string());
-            }
-            !is_exact
-        }
-        Value::Array(items) => items.iter_mut().fold(false, |any, item| as_doubles(item) | any),
-        Value::Object(members) => members.values_mut().fold(false, |any, member| as_doubles(member) | any),
-        Value::Null | Value::Bool(_) | Value::String(_) => false,
-    }
+/// Whether a double holds a whole number, and each smaller one, exactly.
+fn is_double(number: &str) -> bool {
+    number.trim_start_matches('-').parse::<u64>().is_ok_and(|size| size <= MAX_EXACT)
 }

@@ -4,16 +4,18 @@
 //! A question (`ask_user`) has no form here but its text: a server that can elicit asks before it answers.
 //! Source: the specification's schema, `Tool`, `CallToolRequest`, `CallToolResult`.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::note::Changes;
-use super::part::base64;
+use super::part::{base64, described, is_empty, media_type};
 use super::place::{Place, is_placed, placed_id};
 use super::schema::Rewrite;
 use super::{Note, ProviderError};
 use crate::call::ToolCall;
 use crate::definition::{Definition, Hints};
-use crate::json::parse_strict;
+use crate::json::{exact, fits, parse_strict};
 use crate::message::Message;
 use crate::outcome::{Media, Part, Resource, ResourceContent};
 
@@ -86,14 +88,26 @@ fn id_text(id: &Place<'_>) -> Result<String, ProviderError> {
     }
 }
 
-pub(super) fn result(message: &Message, _: &mut Vec<Note>) -> Value {
-    let said = (!message.content.is_empty() || message.parts.is_empty())
-        .then(|| json!({"type": "text", "text": message.content}));
-    let content: Value = said.into_iter().chain(message.parts.iter().map(block)).collect();
+pub(super) fn result(message: &Message, notes: &mut Vec<Note>) -> Value {
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let said = (!message.content.is_empty() || message.parts.is_empty()).then(|| text(&message.content));
+    let parts =
+        message.parts.iter().enumerate().map(|(index, part)| {
+            if is_empty(part) { text(&described(message, index, part, notes)) } else { block(part) }
+        });
+    let content: Value = said.into_iter().chain(parts).collect();
     let mut result = json!({"content": content, "isError": message.is_error});
     if !message.is_error
         && let Ok(structured @ Value::Object(_)) = parse_strict(&message.content)
     {
+        if let Cow::Owned(_) = exact(&message.content, fits) {
+            notes.push(Note {
+                tool: message.name.clone(),
+                pointer: "/content".into(),
+                change: "a large number loses digits in `structuredContent`; the text has all of them".into(),
+                reason: "JSON values hold 64-bit integers and doubles".into(),
+            });
+        }
         result["structuredContent"] = structured;
     }
     let mut meta = Map::new();
@@ -113,8 +127,7 @@ pub(super) fn result(message: &Message, _: &mut Vec<Note>) -> Value {
 }
 
 fn block(part: &Part) -> Value {
-    let media =
-        |kind: &str, media: &Media| json!({"type": kind, "data": base64(&media.data), "mimeType": media.mime_type});
+    let media = |kind: &str, media: &Media| json!({"type": kind, "data": base64(&media.data), "mimeType": media_type(&media.mime_type)});
     match part {
         Part::Text { text } => json!({"type": "text", "text": text}),
         Part::Image(image) => media("image", image),
@@ -122,7 +135,7 @@ fn block(part: &Part) -> Value {
         Part::Resource(Resource { uri, mime_type, content }) => {
             let mut resource = json!({"uri": uri});
             if let Some(mime_type) = mime_type {
-                resource["mimeType"] = mime_type.as_str().into();
+                resource["mimeType"] = media_type(mime_type).into();
             }
             match content {
                 ResourceContent::Text { text } => resource["text"] = text.as_str().into(),
@@ -132,9 +145,10 @@ fn block(part: &Part) -> Value {
         }
         Part::ResourceLink { uri, name, description, mime_type, size } => {
             let mut link = json!({"type": "resource_link", "uri": uri, "name": name.as_ref().unwrap_or(uri)});
-            for (field, text) in [("description", description), ("mimeType", mime_type)] {
+            let mime_type = mime_type.as_deref().map(media_type);
+            for (field, text) in [("description", description.as_deref()), ("mimeType", mime_type)] {
                 if let Some(text) = text {
-                    link[field] = text.as_str().into();
+                    link[field] = text.into();
                 }
             }
             if let Some(size) = size {

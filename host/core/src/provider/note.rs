@@ -32,6 +32,15 @@ pub struct Note {
     pub reason: String,
 }
 
+impl Note {
+    /// Says that a tool is left out of a list.
+    pub(super) fn left_out(error: &ProviderError) -> Option<Self> {
+        let ProviderError::Inexpressible { tool, pointer, problem, .. } = error else { return None };
+        let change = "the tool is left out of the list".to_owned();
+        Some(Self { tool: tool.clone(), pointer: pointer.clone(), change, reason: problem.clone() })
+    }
+}
+
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { tool, pointer, change, reason } = self;
@@ -63,6 +72,16 @@ impl<'a> Changes<'a> {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
+    }
+
+    /// How many notes there are.
+    pub(super) fn count(&self) -> usize {
+        self.notes.len()
+    }
+
+    /// Takes back the notes after the first `count`.
+    pub(super) fn truncate(&mut self, count: usize) {
+        self.notes.truncate(count);
     }
 
     pub(super) fn refusal(&self, pointer: &str, problem: &str) -> ProviderError {

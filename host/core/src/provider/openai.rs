@@ -4,19 +4,27 @@
 //! stranger's schema keeps. The top of a schema must be a plain object, and an array must say what its items are.
 //! Source: the API references of `chat/completions` and `responses`, the guide to function calling.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::calls::Calls;
 use super::note::Changes;
 use super::part::{base64, image, text};
 use super::place::Place;
-use super::schema::{Rewrite, each_subschema, is_array};
-use super::{Note, ProviderError};
+use super::schema::{Open, Rewrite, each_subschema, is_array};
+use super::{Note, Provider, ProviderError};
 use crate::definition::Definition;
+use crate::json::check;
 use crate::message::Message;
 
 /// What a result may show. Source: the guide to images.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// Reasons to end a chat completion before its end: OpenAI's, then those of others who speak its form.
+const CHAT_CUTS: [&str; 6] =
+    ["length", "content_filter", "max_tokens", "model_length", "error", "insufficient_system_resource"];
+/// States of a response that is not complete.
+const RESPONSES_CUTS: [&str; 5] = ["incomplete", "in_progress", "queued", "cancelled", "failed"];
 /// What the top of a schema must not have, beside the alternatives that are spread already.
 const NOT_AT_TOP: [&str; 3] = ["const", "enum", "not"];
 
@@ -32,7 +40,7 @@ pub(super) fn responses_tool(definition: &Definition, changes: &mut Changes<'_>)
 
 fn function(definition: &Definition, changes: &mut Changes<'_>) -> Result<Map<String, Value>, ProviderError> {
     let mut rewrite = Rewrite::new(definition.parameters.as_ref(), "/parameters", changes);
-    let mut parameters = rewrite.object()?;
+    let mut parameters = rewrite.object(&mut Open::new())?;
     for keyword in NOT_AT_TOP {
         if let Some(value) = parameters.remove(keyword) {
             rewrite.say(&mut parameters, keyword, &value, "/parameters", "the API does not allow it at the top");
@@ -57,25 +65,30 @@ fn function(definition: &Definition, changes: &mut Changes<'_>) -> Result<Map<St
 }
 
 pub(super) fn chat_calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
-    const EXPECTED: &str = "a response with `choices`, an assistant message, or its `tool_calls`";
+    const EXPECTED: &str = "a response with `choices`, a choice, an assistant message, or its `tool_calls`";
     if response.value.is_array() {
         return chat_list(response);
     }
-    let message = match response.get("choices") {
-        Some(choices) => match choices.only("one choice: pass only the message of the choice you use")? {
-            Some(choice) => choice.need("message", "the message of a choice")?,
+    let (choice, message) = match response.get("choices") {
+        Some(choices) => match choices.only("one choice: pass only the choice that you use")? {
+            Some(choice) => {
+                let message =
+                    choice.need("message", "the message of a choice; put a streamed answer together first")?;
+                (choice, message)
+            }
             None => return Ok(Calls::default()),
         },
-        None => response.clone(),
+        None => (response.clone(), response.get("message").unwrap_or_else(|| response.clone())),
     };
     if let Some(call) = message.get("function_call") {
         return Err(call.malformed("`tool_calls`: a `function_call` has no id to answer to"));
     }
-    match message.get("tool_calls") {
-        Some(calls) => chat_list(&calls),
-        None if has(&message, "role") || has(&message, "content") => Ok(Calls::default()),
-        None => Err(message.malformed(EXPECTED)),
-    }
+    let calls = match message.get("tool_calls") {
+        Some(calls) => chat_list(&calls)?,
+        None if has(&message, "role") || has(&message, "content") => Calls::default(),
+        None => return Err(message.malformed(EXPECTED)),
+    };
+    Ok(calls.cut(Provider::OpenAi, choice.word("finish_reason", &CHAT_CUTS)))
 }
 
 fn has(place: &Place<'_>, name: &str) -> bool {
@@ -83,17 +96,34 @@ fn has(place: &Place<'_>, name: &str) -> bool {
 }
 
 /// The calls of a list, which AG-UI writes in the same form.
-pub(super) fn chat_list(calls: &Place<'_>) -> Result<Calls, ProviderError> {
-    let calls = calls.items("a list of tool calls")?;
+pub(super) fn chat_list(list: &Place<'_>) -> Result<Calls, ProviderError> {
+    let calls = list.items("a list of tool calls")?;
     let is_function = |call: &Place<'_>| {
-        let is_bare = !has(call, "type") && (has(call, "function") || !has(call, "name"));
+        let is_bare = !has(call, "type") && (has(call, "function") || !(has(call, "name") || has(call, "choices")));
         call.says("type", "function") || (is_bare && call.value.is_object())
     };
     let functions = Place::calls_among(calls, is_function)?;
+    if has_pieces(&functions) {
+        return Err(list.malformed("whole calls: these are pieces of a stream, to be put together by their `index`"));
+    }
     Ok(Calls::of(functions.iter().map(|call| {
         let function = call.need("function", "the function that is called");
         call.read(call.text("id", "the id of the call"), function, "arguments")
     })))
+}
+
+/// Whether items with an `index` are pieces of a stream. Some APIs write an `index` in whole calls too.
+fn has_pieces(calls: &[Place<'_>]) -> bool {
+    let mut places = BTreeSet::new();
+    calls.iter().any(|call| {
+        let Some(index) = call.get("index") else { return false };
+        let member = |name: &str| call.value.get("function").and_then(|function| function.get(name));
+        let is_whole = match member("arguments") {
+            Some(Value::String(text)) => check(text).is_ok(),
+            arguments => arguments.is_some(),
+        };
+        !has(call, "id") || member("name").is_none() || !is_whole || !places.insert(index.value.to_string())
+    })
 }
 
 pub(super) fn responses_calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
@@ -104,12 +134,15 @@ pub(super) fn responses_calls(response: &Place<'_>) -> Result<Calls, ProviderErr
         response.need("output", EXPECTED)?.items(EXPECTED)?
     };
     let calls = Place::calls_among(items, |item| item.says("type", "function_call"))?;
+    let details = response.value.pointer("/incomplete_details/reason").and_then(Value::as_str);
+    let cut = response.word("status", &RESPONSES_CUTS).map(|status| details.unwrap_or(status));
     Ok(Calls::of(calls.iter().map(|call| {
         let is_unfinished = ["incomplete", "in_progress"].into_iter().any(|status| call.says("status", status));
         let finished =
             if is_unfinished { Err(call.malformed("a call that the model has finished")) } else { Ok(call.clone()) };
         call.read(call.text("call_id", "the `call_id` of the call"), finished, "arguments")
-    })))
+    }))
+    .cut(Provider::OpenAiResponses, cut))
 }
 
 pub(super) fn chat_result(message: &Message, notes: &mut Vec<Note>) -> Value {

@@ -7,30 +7,49 @@ use super::Note;
 use crate::message::Message;
 use crate::outcome::{Media, Part, Resource, ResourceContent};
 
+/// The media type of bytes of which nothing is known (RFC 2046).
+const UNKNOWN_BYTES: &str = "application/octet-stream";
+
 /// The content and, in words, every part that does not travel `apart`.
 pub(super) fn text(message: &Message, apart: impl Fn(&Part) -> bool, notes: &mut Vec<Note>) -> String {
     let mut pieces = vec![message.content.clone()];
-    for (index, part) in message.parts.iter().enumerate().filter(|(_, part)| !apart(part)) {
-        if let Some(mime_type) = left_out(part) {
-            notes.push(Note {
-                tool: message.name.clone(),
-                pointer: format!("/parts/{index}"),
-                change: format!("{mime_type} left out; the text mentions it"),
-                reason: "this API does not take it in the result of a tool".into(),
-            });
-        }
-        pieces.push(words(part));
-    }
+    let others = message.parts.iter().enumerate().filter(|(_, part)| !apart(part));
+    pieces.extend(others.map(|(index, part)| described(message, index, part, notes)));
     pieces.retain(|piece| !piece.is_empty());
     pieces.join("\n\n")
+}
+
+/// A part in words, with a note if its bytes are left out.
+pub(super) fn described(message: &Message, index: usize, part: &Part, notes: &mut Vec<Note>) -> String {
+    if let Some(mime_type) = left_out(part) {
+        let reason =
+            if is_empty(part) { "it has no bytes" } else { "this API does not take it in the result of a tool" };
+        notes.push(Note {
+            tool: message.name.clone(),
+            pointer: format!("/parts/{index}"),
+            change: format!("{mime_type} left out; the text mentions it"),
+            reason: reason.into(),
+        });
+    }
+    words(part)
+}
+
+/// Whether a part is an image or a sound of 0 bytes, for which an API refuses the whole request.
+pub(super) fn is_empty(part: &Part) -> bool {
+    matches!(part, Part::Image(media) | Part::Audio(media) if media.data.is_empty())
+}
+
+/// The media type, which is that of unknown bytes if the tool wrote an empty one.
+pub(super) fn media_type(written: &str) -> &str {
+    if written.trim().is_empty() { UNKNOWN_BYTES } else { written }
 }
 
 /// The media type of a part that has no words.
 fn left_out(part: &Part) -> Option<&str> {
     match part {
-        Part::Image(media) | Part::Audio(media) => Some(&media.mime_type),
+        Part::Image(media) | Part::Audio(media) => Some(media_type(&media.mime_type)),
         Part::Resource(Resource { mime_type, content: ResourceContent::Bytes { .. }, .. }) => {
-            Some(mime_type.as_deref().unwrap_or("application/octet-stream"))
+            Some(media_type(mime_type.as_deref().unwrap_or_default()))
         }
         Part::Text { .. } | Part::Resource(_) | Part::ResourceLink { .. } => None,
     }
@@ -40,7 +59,7 @@ fn words(part: &Part) -> String {
     let unshown = |kind: &str, bytes: usize, mime_type: &str| {
         format!("[{kind} of {bytes} bytes ({mime_type}) that cannot be shown here]")
     };
-    let omitted = |kind: &str, media: &Media| unshown(kind, media.data.len(), &media.mime_type);
+    let omitted = |kind: &str, media: &Media| unshown(kind, media.data.len(), media_type(&media.mime_type));
     match part {
         Part::Text { text } => text.clone(),
         Part::Image(media) => omitted("image", media),
@@ -52,17 +71,18 @@ fn words(part: &Part) -> String {
             unshown(&format!("resource {uri}"), data.len(), left_out(part).unwrap_or_default())
         }
         Part::ResourceLink { uri, name, description, mime_type, .. } => {
-            let label = [name, mime_type, description].into_iter().flatten();
+            let mime_type = mime_type.as_deref().map(media_type);
+            let label = [name.as_deref(), mime_type, description.as_deref()].into_iter().flatten();
             let label = label.map(|text| format!("; {text}")).collect::<String>();
             format!("[resource {uri}{label}]")
         }
     }
 }
 
-/// An image of one of these types.
+/// An image of one of these types that has bytes.
 pub(super) fn image<'a>(part: &'a Part, types: &[&str]) -> Option<&'a Media> {
     match part {
-        Part::Image(media) => Some(media).filter(|media| types.contains(&media.mime_type.as_str())),
+        Part::Image(media) => Some(media).filter(|media| !is_empty(part) && types.contains(&media.mime_type.as_str())),
         Part::Text { .. } | Part::Audio(_) | Part::Resource(_) | Part::ResourceLink { .. } => None,
     }
 }

@@ -55,7 +55,7 @@ impl<'a> Place<'a> {
 
     /// An item that is not a call may be anything but a call in another form.
     pub(super) fn check_is_own(&self) -> Result<(), ProviderError> {
-        const EXPECTED: &str = "an item of this form; it looks like a call in another form";
+        const EXPECTED: &str = "an item of this form; it looks like a call in another form, or a piece of a stream";
         if self.provider.is_foreign(self.value) { Err(self.malformed(EXPECTED)) } else { Ok(()) }
     }
 
@@ -68,7 +68,12 @@ impl<'a> Place<'a> {
 
     /// Whether a member is this string.
     pub(super) fn says(&self, name: &str, word: &str) -> bool {
-        self.value.get(name).and_then(Value::as_str) == Some(word)
+        self.word(name, &[word]).is_some()
+    }
+
+    /// A member that is one of these strings.
+    pub(super) fn word(&self, name: &str, words: &[&str]) -> Option<&'a str> {
+        self.value.get(name).and_then(Value::as_str).filter(|word| words.contains(word))
     }
 
     pub(super) fn malformed(&self, expected: &'static str) -> ProviderError {

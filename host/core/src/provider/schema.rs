@@ -17,6 +17,8 @@ use super::note::Changes;
 const MAX_WORK: usize = 4 << 20;
 /// References and `allOf` that may lead on to each other in one place: generated schemas have a handful.
 const MAX_HOPS: usize = 64;
+/// How often a schema is written out inside of itself, at most, for an API that has no references.
+pub(super) const MAX_RECURSION: usize = 3;
 /// Places that are looked at to see whether a schema promises an object.
 const MAX_LOOKS: usize = 1_000;
 
@@ -47,6 +49,8 @@ pub(super) struct Rewrite<'a, 'n> {
     /// Where it stands in the definition.
     start: &'static str,
     pub(super) changes: &'a mut Changes<'n>,
+    /// How often a schema is written out inside of itself.
+    recursion: usize,
     work: usize,
     levels: usize,
 }
@@ -56,19 +60,23 @@ pub(super) type Open = Vec<String>;
 
 impl<'a, 'n> Rewrite<'a, 'n> {
     pub(super) fn new(document: Option<&'a Value>, start: &'static str, changes: &'a mut Changes<'n>) -> Self {
-        Self { document, start, changes, work: 0, levels: 0 }
+        Self { document, start, changes, recursion: MAX_RECURSION, work: 0, levels: 0 }
     }
 
-    /// The schema as an object without alternatives or references at its top.
-    pub(super) fn object(&mut self) -> Result<Map<String, Value>, ProviderError> {
-        let mut open = Open::new();
+    /// With another number of times that a schema is written out inside of itself.
+    pub(super) fn with_recursion(self, recursion: usize) -> Self {
+        Self { recursion, ..self }
+    }
+
+    /// The schema as an object without alternatives or references at its top. The references that led there stay `open`.
+    pub(super) fn object(&mut self, open: &mut Open) -> Result<Map<String, Value>, ProviderError> {
         let mut object = match self.document {
             None => Map::new(),
-            Some(schema) => self.flatten(schema, self.start, &mut open)?,
+            Some(schema) => self.flatten(schema, self.start, open)?,
         };
         self.expect_objects(&object)?;
         while let Some((keyword, branches)) = ["anyOf", "oneOf"].iter().find_map(|word| object.remove_entry(*word)) {
-            self.spread(&mut object, &keyword, branches, &mut open)?;
+            self.spread(&mut object, &keyword, branches, open)?;
         }
         object.insert("type".into(), "object".into());
         object.entry("properties").or_insert_with(|| json!({}));
@@ -114,7 +122,8 @@ impl<'a, 'n> Rewrite<'a, 'n> {
     }
 
     /// A schema without `$ref` and `allOf` at its top: what they say is merged into it. References that were followed
-    /// are left in `open`; meeting one of them again inside means that the schema is recursive.
+    /// are left in `open`; meeting one of them again inside means that the schema is recursive. After some times it is cut
+    /// there, with a note.
     pub(super) fn flatten(
         &mut self,
         schema: &Value,
@@ -137,10 +146,11 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         };
         // Two parts may well refer to the same place: only what leads there is a circle.
         let way = open.clone();
+        let count = |list: &[String], reference: &str| list.iter().filter(|followed| *followed == reference).count();
         let arrived = |open: &mut Open, followed: Open| {
-            for reference in followed.into_iter().skip(way.len()) {
-                if !open.contains(&reference) {
-                    open.push(reference);
+            for reference in followed.iter().skip(way.len()) {
+                if count(open, reference) < count(&followed, reference) {
+                    open.push(reference.clone());
                 }
             }
         };
@@ -148,14 +158,15 @@ impl<'a, 'n> Rewrite<'a, 'n> {
             let Some((target, written)) = self.target(&reference).zip(reference.as_str()) else {
                 return Err(self.changes.refusal(&inside(at, "$ref"), "the `$ref` names no part of this schema"));
             };
-            if way.iter().any(|followed| followed == written) {
-                return Err(self.changes.refusal(&inside(at, "$ref"), "the schema refers to itself"));
+            if count(&way, written) > self.recursion {
+                self.cut(&mut flat, target, written);
+            } else {
+                let mut followed = way.clone();
+                followed.push(written.to_owned());
+                let target = self.flatten(target, at, &mut followed)?;
+                arrived(open, followed);
+                self.merge(&mut flat, target, at);
             }
-            let mut followed = way.clone();
-            followed.push(written.to_owned());
-            let target = self.flatten(target, at, &mut followed)?;
-            arrived(open, followed);
-            self.merge(&mut flat, target, at);
         }
         if let Some(Value::Array(branches)) = flat.remove("allOf") {
             for (index, branch) in branches.iter().enumerate() {
@@ -168,6 +179,20 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         }
         self.levels -= 1;
         Ok(flat)
+    }
+
+    /// Writes of a schema that stands inside of itself too often its types, and words in the place of the rest.
+    fn cut(&mut self, into: &mut Map<String, Value>, target: &Value, reference: &str) {
+        let words = json!("More of the same form, which is not written out here.");
+        let kinds = target.get("type").cloned().or_else(|| target.get("properties").map(|_| json!("object")));
+        let kinds = kinds.map(|kinds| ("type".to_owned(), kinds));
+        let place = format!("{}{}", self.start, reference.trim_start_matches('#'));
+        let change = match self.recursion {
+            1 => "written out inside of itself once, and cut there".to_owned(),
+            times => format!("written out inside of itself {times} times, and cut there"),
+        };
+        self.changes.note(&place, &change, "this list cannot hold a schema that refers to itself");
+        self.merge(into, kinds.into_iter().chain([("description".to_owned(), words)]).collect(), &place);
     }
 
     /// Counts bytes of schema that are gone through or written twice.

@@ -27,7 +27,7 @@ const NAME: usize = 60;
 /// One fault of a value.
 ///
 /// # Shape
-/// As JSON: `{"path", "code", …, "in_alternative"?, "expected", "got"?, "nearest"?}`. `code` and the members after it are those
+/// As JSON: `{"path", "code", …, "in_alternative"?, "expected", "got"?, "nearest"?, "hint"?}`. `code` and the members after it are those
 /// of the [`FaultKind`]; `expected` is the sentence that [`expected`](Self::expected) returns. Without a known `code`,
 /// a fault is read as [`FaultKind::Rule`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +43,8 @@ pub struct Fault {
     pub got: Option<String>,
     /// The allowed value, or the name of the member, that is most like what is there: the value itself, without quotes.
     pub nearest: Option<String>,
+    /// What to send instead, if that is known: "send a JSON array, not text".
+    pub hint: Option<String>,
 }
 
 /// What is wrong with a value.
@@ -196,7 +198,7 @@ impl Fault {
 
     /// A fault of this kind at this JSON pointer, empty for the whole value.
     pub fn of_kind(path: impl Into<String>, kind: FaultKind) -> Self {
-        Self { path: path.into(), kind, in_alternative: false, got: None, nearest: None }
+        Self { path: path.into(), kind, in_alternative: false, got: None, nearest: None, hint: None }
     }
 
     /// The faults that a handler's own check reports. Bounded, like all text of a stranger.
@@ -216,6 +218,13 @@ impl Fault {
     #[must_use]
     pub fn with_got(mut self, got: impl Into<String>) -> Self {
         self.got = Some(got.into());
+        self
+    }
+
+    /// With what to send instead.
+    #[must_use]
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
         self
     }
 
@@ -250,6 +259,9 @@ impl fmt::Display for Fault {
         }
         if let Some(nearest) = &self.nearest {
             write!(f, " (did you mean `{nearest}`?)")?;
+        }
+        if let Some(hint) = &self.hint {
+            write!(f, " ({hint})")?;
         }
         Ok(())
     }
@@ -296,14 +308,17 @@ struct Shown<'a> {
     got: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     nearest: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
 }
 
 impl Serialize for Fault {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { path, kind, in_alternative, got, nearest } = self;
+        let Self { path, kind, in_alternative, got, nearest, hint } = self;
         let expected = (!matches!(kind, FaultKind::Rule { .. })).then(|| self.expected());
-        let (in_alternative, got, nearest) = (*in_alternative, got.as_deref(), nearest.as_deref());
-        Shown { path, kind, in_alternative, expected, got, nearest }.serialize(serializer)
+        let in_alternative = *in_alternative;
+        let [got, nearest, hint] = [got, nearest, hint].map(Option::as_deref);
+        Shown { path, kind, in_alternative, expected, got, nearest, hint }.serialize(serializer)
     }
 }
 
@@ -314,17 +329,18 @@ struct Written {
     in_alternative: bool,
     got: Option<String>,
     nearest: Option<String>,
+    hint: Option<String>,
     #[serde(flatten)]
     kind: Value,
 }
 
 impl<'de> Deserialize<'de> for Fault {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Written { path, in_alternative, got, nearest, kind } = Written::deserialize(deserializer)?;
+        let Written { path, in_alternative, got, nearest, hint, kind } = Written::deserialize(deserializer)?;
         // A code of a later version still has its sentence.
         let rule = || Some(FaultKind::Rule { message: kind.get("expected")?.as_str()?.to_owned() });
         let kind = FaultKind::deserialize(&kind).ok().or_else(rule);
         let kind = kind.ok_or_else(|| D::Error::missing_field("expected"))?;
-        Ok(Self { path, kind, in_alternative, got, nearest })
+        Ok(Self { path, kind, in_alternative, got, nearest, hint })
     }
 }

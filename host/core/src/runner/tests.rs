@@ -48,7 +48,7 @@ fn runner() -> (Runner, Arc<AtomicUsize>) {
     let (registry, ran) = (Registry::new(), Arc::default());
     registry.register(scripted(&ran)).unwrap();
     registry.register(Tool::manual(Definition::new("manual", "").unwrap()).unwrap()).unwrap();
-    (Runner::new(registry), ran)
+    (Runner::new(registry).with_executor(Executor::new().without_sealer()), ran)
 }
 
 /// Calls `c0`, `c1`, … that end so.

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
-use serde_json::{Number, Value};
+use serde_json::{Map, Number, Value};
 
+use crate::json::parse_strict;
 use crate::names;
 use crate::refusal::{Fault, FaultKind, LengthUnit, MAX_FAULTS, shorten};
 
@@ -13,6 +14,8 @@ use crate::refusal::{Fault, FaultKind, LengthUnit, MAX_FAULTS, shorten};
 const QUOTE: usize = 60;
 /// How many allowed values are listed.
 const LISTED: usize = 12;
+/// Bytes of a text that is read as JSON, to see what its author meant.
+const LONGEST_TEXT: usize = 64 << 10;
 /// How many faults of the alternative that was probably meant are spelled out.
 const MEANT: usize = 4;
 
@@ -42,6 +45,80 @@ pub(super) fn all<'a>(schema: &Value, value: &Value, errors: impl Iterator<Item 
 }
 
 fn explain(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
+    let mut faults = faults_of(known, error);
+    let hint = if error.instance().is_null() { dispensable(known, error) } else { written_as_text(error) };
+    let path = error.instance_path().as_str();
+    if let Some(fault) = faults.first_mut().filter(|fault| fault.path == path) {
+        fault.hint = hint;
+    }
+    faults
+}
+
+/// Where a value is text, and JSON of another type is expected: which.
+fn written_as_text(error: &ValidationError<'_>) -> Option<String> {
+    let text = error.instance().as_str()?;
+    let types = expected_types(error)?;
+    let is_wanted = |name: &str| types.iter().any(|wanted| wanted == name);
+    let read = if text.len() <= LONGEST_TEXT { parse_strict(text).ok() } else { None };
+    let is_number = is_wanted("number") || is_wanted("integer");
+    let wanted = match read {
+        Some(Value::Array(_)) if is_wanted("array") => "array",
+        Some(Value::Object(_)) if is_wanted("object") => "object",
+        Some(Value::Number(_)) if is_number => "number",
+        Some(Value::Bool(_)) if is_wanted("boolean") => "boolean",
+        Some(_) | None => ["array", "object"].into_iter().find(|name| is_wanted(name))?,
+    };
+    Some(format!("send a JSON {wanted}, not text"))
+}
+
+/// The types that a value may have, if its type is all that is wrong with it.
+fn expected_types(error: &ValidationError<'_>) -> Option<Vec<String>> {
+    use ValidationErrorKind as Kind;
+    if let Kind::Type { kind } = error.kind() {
+        Some(types(kind))
+    } else if let Kind::AnyOf { context } | Kind::OneOfNotValid { context } = error.kind() {
+        let here = |inner: &&ValidationError<'_>| inner.instance_path().as_str() == error.instance_path().as_str();
+        let each = context.iter().map(|errors| expected_types(errors.iter().find(here)?));
+        Some(each.collect::<Option<Vec<_>>>()?.concat())
+    } else {
+        None
+    }
+}
+
+/// Where a value is `null`, and its member may be missing: to leave it out.
+fn dispensable(known: &Known<'_>, error: &ValidationError<'_>) -> Option<String> {
+    let (above, member) = error.instance_path().as_str().rsplit_once('/')?;
+    let (beside, inside) = error.schema_path().as_str().rsplit_once("/properties/")?;
+    let is_member = known.value.pointer(above)?.is_object() && inside.split('/').next() == Some(member);
+    let object = followed(known.schema, beside).filter(|_| is_member)?;
+    let name = plain_step(member);
+    let mut required = object.get("required").and_then(Value::as_array).into_iter().flatten();
+    let is_required = required.any(|required| *required == *name);
+    (!is_required).then(|| format!("leave `{}` out", shorten(&name, QUOTE)))
+}
+
+/// A step of a JSON pointer as the name that it stands for.
+fn plain_step(step: &str) -> String {
+    step.replace("~1", "/").replace("~0", "~")
+}
+
+/// The part of a schema at this pointer, which may lead through references.
+fn followed<'a>(schema: &'a Value, pointer: &str) -> Option<&'a Map<String, Value>> {
+    let mut part = schema;
+    for step in pointer.split('/').skip(1) {
+        part = if let Value::Array(items) = part {
+            items.get(step.parse::<usize>().ok()?)?
+        } else {
+            part.get(plain_step(step))?
+        };
+        if let Value::String(reference) = part {
+            part = schema.pointer(reference.strip_prefix('#')?)?;
+        }
+    }
+    part.as_object()
+}
+
+fn faults_of(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
     use ValidationErrorKind as Kind;
     let path = error.instance_path().as_str();
     let value = error.instance();

@@ -31,6 +31,50 @@ fn every_fault_is_named() {
     insta::assert_snapshot!(faults(schema, given));
 }
 
+/// What models send in place of the right value, each with what to send.
+#[test]
+fn a_fault_says_what_to_send_instead() {
+    let schema = json!({
+        "$defs": {"page": {"type": "object", "properties": {"size": {"type": "integer"}, "n~/": {"type": "integer"}}}},
+        "properties": {
+            "items": {"type": "array"},
+            "filter": {"type": "object"},
+            "count": {"type": "integer"},
+            "fast": {"type": "boolean"},
+            "tags": {"anyOf": [{"type": "array"}, {"type": "null"}]},
+            "page": {"$ref": "#/$defs/page"},
+            "unit": {"enum": ["m", "ft"]},
+            "either": {"type": ["string", "null"]},
+            "properties": {"type": "integer"},
+        },
+        "required": ["count", "properties"],
+    });
+    for (given, hint) in [
+        (json!({"items": "[1, 2]"}), Some("send a JSON array, not text")),
+        (json!({"items": "1, 2"}), Some("send a JSON array, not text")),
+        (json!({"filter": "{\"a\": 1}"}), Some("send a JSON object, not text")),
+        (json!({"count": "5"}), Some("send a JSON number, not text")),
+        (json!({"count": "five"}), None),
+        (json!({"fast": "true"}), Some("send a JSON boolean, not text")),
+        (json!({"tags": "[]"}), Some("send a JSON array, not text")),
+        (json!({"items": 5}), None),
+        (json!({"items": null}), Some("leave `items` out")),
+        (json!({"unit": null}), Some("leave `unit` out")),
+        (json!({"page": null}), Some("leave `page` out")),
+        (json!({"page": {"size": null}}), Some("leave `size` out")),
+        (json!({"page": {"n~/": null}}), Some("leave `n~/` out")),
+        (json!({"count": null}), None),
+        (json!({"properties": null}), None),
+        (json!({"either": 1}), None),
+    ] {
+        let mut arguments = json!({"count": 1, "properties": 1});
+        arguments.as_object_mut().unwrap().extend(given.as_object().unwrap().clone());
+        let faults = Schema::compile(&schema).unwrap().check(&arguments).unwrap_err();
+        let hints: Vec<_> = faults.iter().map(|fault| fault.hint.as_deref()).collect();
+        assert_eq!(hints, [hint], "{given}: {faults:?}");
+    }
+}
+
 /// A given member that the schema declares is no misspelling of another member.
 #[test]
 fn a_declared_member_is_no_misspelt_one() {

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::raw_call::Judged;
@@ -119,10 +120,13 @@ impl FunctionResponse {
     /// A failure as the encoder puts it, or in its own words where there is none or it fails too.
     pub(super) fn failed(failure: &Failure, encoder: Option<&Fenced>) -> Self {
         if let Some(Ok(encoded)) = encoder.map(|encoder| encoder.encode(Said::Failure(failure))) {
-            return Self::error(encoded);
+            // The usual object stands in the response as it is, so that the model reads the text that a run would give it.
+            return match serde_json::from_str(&encoded) {
+                Ok(Encoded { error, data }) => Self::Error { error, data },
+                Err(_) => Self::error(encoded),
+            };
         }
-        let data = if let Failure::Error(error) = failure { error.data.clone() } else { None };
-        Self::Error { error: text(failure.to_string()), data }
+        Self::Error { error: text(failure.to_string()), data: failure.data().cloned() }
     }
 
     /// A value as the encoder puts it, or as it is where there is none.
@@ -137,6 +141,14 @@ impl FunctionResponse {
     pub(super) fn is_success(&self) -> bool {
         matches!(self, Self::Result { .. })
     }
+}
+
+/// A failure as the default encoder writes it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Encoded {
+    error: Json,
+    data: Option<Json>,
 }
 
 fn text(text: impl Into<String>) -> Json {

@@ -78,6 +78,8 @@ impl Stepper {
         // 4: may it be called in this turn? If not, the name is not looked up.
         let name = judged.call.name.as_str();
         if let Some(allowed) = turn.allowed_names().filter(|allowed| !allowed.contains(name)) {
+            // As a debug string: the name is the model's.
+            tracing::warn!(tool = ?name, "Function call blocked by deliberate tool mode");
             let response = FunctionResponse::blocked(name, &allowed);
             return Ok(Gated::Closed(Box::new(HistoryEntry::unanswered(judged, response))));
         }

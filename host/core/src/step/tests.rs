@@ -50,6 +50,7 @@ impl Subscriber for Lines {
 fn lines(stepper: &Stepper, call: Value) -> Vec<(Level, String)> {
     let lines = Lines::default();
     let mut turn = Turn::default();
+    turn.deliberate = Some(Deliberate::new(["greet", "manual", "unknown"]));
     tracing::subscriber::with_default(lines.clone(), || {
         stepper.step(call, &mut turn).now_or_never().expect("a native handler that answers at once")
     });
@@ -74,6 +75,10 @@ fn the_log_tells_of_every_call() {
         (json!({"name": "greet"}), Some((Level::INFO, "Function call completed: greet (N ms)"))),
         (json!({"name": "manual"}), Some((Level::INFO, "Function call completed: manual (N ms)"))),
         (json!({"name": "unknown"}), None),
+        (
+            json!({"name": "clo\nsed"}),
+            Some((Level::WARN, "Function call blocked by deliberate tool mode tool=\"clo\\nsed\"")),
+        ),
         (
             json!({"name": "greet", "args": "{\n\u{1b}"}),
             Some((

@@ -206,7 +206,8 @@ async fn answer(speaker: &Speaker, tool: &Tool, mut asked: Asked, abort: AbortSi
     let (context, tenant, own) = asked.circumstances();
     let narrowed = tenant.map_or_else(Tenant::default, |overlay| Tenant::default().with_overlay(overlay));
     let (speaker, question) = (speaker.clone(), asked.number);
-    let executor = Executor::new().with_limits(asked.limits).with_events(move |event| {
+    // The parent seals.
+    let executor = Executor::new().without_sealer().with_limits(asked.limits).with_events(move |event| {
         if let Some(news) = news(question, event) {
             let _ = speaker.say(&news);
         }

@@ -8,7 +8,7 @@ use axum::{Extension, Json};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolcell::{Definition, Provider, Tool};
+use toolcell::{Provider, Tool};
 
 use super::Shared;
 use super::problem::{Problem, Written};
@@ -55,7 +55,15 @@ pub(super) async fn list(
     let Query(Listing { format, cursor }) = listing.map_err(bad_query)?;
     let provider = provider(format.as_deref())?;
     let Page { tools, next, .. } = shared.service.tools(&principal, cursor.as_deref()).await?;
-    let (tools, notes) = written(&tools, provider)?;
+    // A page may have only tools that the format cannot express, and others follow.
+    let definitions = tools.iter().map(Tool::definition);
+    let (tools, notes) = match provider {
+        Some(provider) => {
+            let page = provider.page(definitions);
+            (page.value, page.notes)
+        }
+        None => (definitions.map(|definition| json!(definition)).collect(), Vec::new()),
+    };
     Ok(Json(Tools { tools, notes, next_cursor: next }))
 }
 
@@ -74,19 +82,13 @@ pub(super) async fn one(
     let provider = provider(format.as_deref())?;
     let Path(name) = name.map_err(|_| bad_path())?;
     let tool = shared.service.tool(&principal, &name).await?;
-    let (tools, _) = written(&[tool], provider)?;
-    let only = tools.as_array().filter(|tools| tools.len() == 1).and_then(|tools| tools.first().cloned());
-    Ok(Json(only.unwrap_or(tools)))
-}
-
-/// The definitions in a provider's format, or in our own.
-fn written(tools: &[Tool], provider: Option<Provider>) -> Result<(Value, Vec<toolcell::Note>), Problem> {
-    let definitions: Vec<&Definition> = tools.iter().map(Tool::definition).collect();
-    let Some(provider) = provider else { return Ok((json!(definitions), Vec::new())) };
-    let converted = provider.definitions(definitions).map_err(|error| {
+    let Some(provider) = provider else { return Ok(Json(json!(tool.definition()))) };
+    let converted = provider.definitions([tool.definition()]).map_err(|error| {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "inexpressible", error.to_string()).with_hint(error.hint())
     })?;
-    Ok((converted.value, converted.notes))
+    let tools = converted.value;
+    let only = tools.as_array().filter(|tools| tools.len() == 1).and_then(|tools| tools.first().cloned());
+    Ok(Json(only.unwrap_or(tools)))
 }
 
 fn provider(format: Option<&str>) -> Result<Option<Provider>, Problem> {

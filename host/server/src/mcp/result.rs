@@ -5,13 +5,9 @@
 //! without a handler have the same error; metadata has the typed reason, the limits and the receipt.
 //! Source: docs/mcp.md, "Results".
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, MetaObject, ResourceContents};
+use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, MetaObject};
 use serde_json::{Map, Value, json};
-use toolcell::{
-    CallResult, Completion, Halt, HandlerError, Json, Outcome, Output, Part, Refusal, Resource, ResourceContent,
-};
+use toolcell::{CallResult, Completion, Halt, HandlerError, Json, Message, Outcome, Output, Part, Provider, Refusal};
 
 use crate::refused::Refused;
 
@@ -78,7 +74,7 @@ pub(super) fn of(completion: &Completion, is_promised: bool, stateless: bool) ->
 }
 
 fn success(output: &Output, is_structured: bool, meta: &mut Map<String, Value>) -> CallToolResult {
-    let parts: Vec<_> = output.parts.iter().map(block).collect();
+    let parts = blocks(&output.parts);
     if output.end_turn {
         meta.insert(META_END_TURN.into(), true.into());
     }
@@ -119,29 +115,16 @@ fn error_text(error: &HandlerError) -> String {
     }
 }
 
-fn block(part: &Part) -> ContentBlock {
-    match part {
-        Part::Text { text } => ContentBlock::text(text),
-        Part::Image(media) => ContentBlock::image(STANDARD.encode(&media.data), &media.mime_type),
-        Part::Audio(media) => ContentBlock::audio(STANDARD.encode(&media.data), &media.mime_type),
-        Part::Resource(Resource { uri, mime_type, content }) => {
-            let contents = match content {
-                ResourceContent::Text { text } => ResourceContents::text(text, uri),
-                ResourceContent::Bytes { data } => ResourceContents::blob(STANDARD.encode(data), uri),
-            };
-            ContentBlock::resource(match mime_type {
-                Some(mime_type) => contents.with_mime_type(mime_type),
-                None => contents,
-            })
-        }
-        Part::ResourceLink { uri, name, description, mime_type, size } => {
-            let mut link = rmcp::model::Resource::new(uri, name.as_ref().unwrap_or(uri));
-            link.description.clone_from(description);
-            link.mime_type.clone_from(mime_type);
-            link.size = *size;
-            ContentBlock::ResourceLink(link)
-        }
+/// The parts of a result in the protocol's form.
+fn blocks(parts: &[Part]) -> Vec<ContentBlock> {
+    if parts.is_empty() {
+        return Vec::new();
     }
+    let mut message = Message::new("", "", "");
+    message.parts = parts.to_vec();
+    let mut result = Provider::Mcp.results(&[message]).value;
+    let read = serde_json::from_value(result[0]["content"].take());
+    read.unwrap_or_else(|error| vec![ContentBlock::text(format!("[{} parts cannot be shown: {error}]", parts.len()))])
 }
 
 /// What a request that the service refused is answered with: a result if waiting helps, otherwise an error.

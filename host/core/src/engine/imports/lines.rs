@@ -4,6 +4,7 @@
 //! the bytes that the guest wrote, whatever it wrote. A write never fails and never waits, so that a chatty guest behaves as
 //! it would alone; an empty one says nothing, and counts as a call into the host alone.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -84,20 +85,44 @@ impl Lines {
             waiting.extend_from_slice(line);
             bytes = if end.is_some() { rest.split_first().map_or(rest, |(_, rest)| rest) } else { rest };
             if end.is_some() || waiting.len() == LINE_BYTES {
-                self.line(source, &waiting, if end.is_some() { LINE_END } else { 0 });
-                waiting.clear();
+                let length = if end.is_some() { waiting.len() } else { waiting.len() - unfinished(&waiting) };
+                self.line(source, &waiting[..length], if end.is_some() { LINE_END } else { 0 });
+                waiting.drain(..length);
             }
         }
     }
 
     fn line(&self, source: LogSource, line: &[u8], end: u64) {
-        let text = String::from_utf8_lossy(line);
+        let text = as_text(line);
         let level = if source == LogSource::Stderr { LogLevel::Warn } else { LogLevel::Info };
         if source == LogSource::Stderr {
             remember(&mut self.0.last_words.lock(), &text);
         }
         emit(&self.0.invocation, source, level, &text, line.len() as u64 + end);
     }
+}
+
+/// Bytes as text. One that is not UTF-8 is written as its escape, `\xff` for example.
+fn as_text(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return text.into();
+    }
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
+    }
+    text.into()
+}
+
+/// Bytes at the end that begin a character whose other bytes have not come.
+fn unfinished(bytes: &[u8]) -> usize {
+    let tail = &bytes[bytes.len().saturating_sub(3)..];
+    let is_begun = |length: &usize| {
+        std::str::from_utf8(&tail[tail.len() - length..])
+            .is_err_and(|error| error.error_len().is_none() && error.valid_up_to() == 0)
+    };
+    (1..=tail.len()).find(is_begun).unwrap_or(0)
 }
 
 /// Appends a line, dropping from the front what is over the bound.
@@ -111,7 +136,7 @@ fn remember(words: &mut String, line: &str) {
 }
 
 /// Sends one line as an event, within the call's log limit, of which it costs what the guest wrote: a byte that is no text is
-/// shown as three.
+/// shown as four.
 pub(in crate::engine) fn emit(invocation: &Invocation, source: LogSource, level: LogLevel, line: &str, cost: u64) {
     let meter = &invocation.meter;
     let kept = meter.log_bytes.load(Ordering::Relaxed);
@@ -188,6 +213,27 @@ mod tests {
         lines.finish();
         let meter = &invocation.meter;
         (meter.log_bytes.load(Ordering::Relaxed), meter.log_bytes_lost.load(Ordering::Relaxed))
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_told() {
+        for (bytes, text) in
+            [(&b"a"[..], "a"), (b"a\xff\xf0\x9fb", "a\\xff\\xf0\\x9fb"), ("\u{fffd}".as_bytes(), "\u{fffd}")]
+        {
+            assert_eq!(as_text(bytes), text);
+        }
+        for (bytes, expected) in [
+            (&b""[..], 0),
+            (b"ab", 0),
+            ("aé".as_bytes(), 0),
+            (b"a\xc3", 1),
+            (b"\xf0\x9f", 2),
+            (b"a\xf0\x9f\x92", 3),
+            (b"\xff", 0),
+            (b"\xa9\xa9", 0),
+        ] {
+            assert_eq!(unfinished(bytes), expected, "{bytes:?}");
+        }
     }
 
     /// Seen to fail with text counted as it is shown, and with an end counted for a line that has none.

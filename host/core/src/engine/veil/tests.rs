@@ -72,6 +72,7 @@ fn nothing_that_a_tool_says_has_the_value_in_it() {
     raised.panic_message = text();
     let mut fault = Fault::new(VALUE, VALUE).with_got(VALUE);
     fault.nearest = text();
+    fault.hint = text();
     let of_kind = |kind| Fault::of_kind("", kind);
     let faults = [
         of_kind(FaultKind::Pattern { pattern: VALUE.into() }),

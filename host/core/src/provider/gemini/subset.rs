@@ -1,7 +1,7 @@
 //! JSON Schema as Gemini's `Schema`, a part of OpenAPI 3.0.
 //!
 //! Invariants: only its fields occur; every schema has one type, or is an `anyOf` and nothing else; references are
-//! written out, and a schema that refers to itself is refused.
+//! written out, and a schema that refers to itself is cut at a depth.
 //! Source: the API reference, `Schema`; the refusals of both endpoints ("must be the only field set", "only allowed for
 //! STRING type", "property is not defined", "should be non-empty for OBJECT type").
 
@@ -30,12 +30,13 @@ pub(super) struct Subset<'a, 'n> {
 
 impl<'a, 'n> Subset<'a, 'n> {
     pub(super) fn new(rewrite: Rewrite<'a, 'n>) -> Self {
-        Self { rewrite, open: Open::new(), levels: 0 }
+        // The whole schema is the first that a reference can lead into again.
+        Self { rewrite, open: vec!["#".to_owned()], levels: 0 }
     }
 
     /// The schema of the arguments: always an object.
     pub(super) fn parameters(mut self) -> Result<Fields, ProviderError> {
-        let object = self.rewrite.object()?;
+        let object = self.rewrite.object(&mut self.open)?;
         self.typed(&object, "object", "/parameters")
     }
 

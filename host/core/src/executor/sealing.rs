@@ -1,0 +1,54 @@
+//! Who seals the questions of an executor, and the seal itself.
+//!
+//! Invariants: without an embedder's own choice a question is sealed, or does not leave.
+
+use std::sync::LazyLock;
+
+use super::{Executor, checks};
+use crate::call::CallResult;
+use crate::handler::Invocation;
+use crate::outcome::Outcome;
+use crate::seal::{Origin, Sealer};
+use crate::tool::Tool;
+use crate::tool_error::{Exit, ToolError};
+
+/// Who seals the questions.
+#[derive(Debug, Clone, Default)]
+pub(super) enum Sealing {
+    /// The process's own sealer.
+    #[default]
+    Generated,
+    Given(Sealer),
+    Off,
+}
+
+/// The process's own sealer. None if the system has no randomness.
+static GENERATED: LazyLock<Option<Sealer>> = LazyLock::new(|| Sealer::generate().ok());
+
+impl Executor {
+    /// What seals, if anything is to be sealed.
+    pub(super) fn sealer(&self) -> Option<Result<&Sealer, ToolError>> {
+        match &self.sealing {
+            Sealing::Generated => Some(GENERATED.as_ref().ok_or(ToolError::HandlerExit(Exit::Died))),
+            Sealing::Given(sealer) => Some(Ok(sealer)),
+            Sealing::Off => None,
+        }
+    }
+
+    /// Seals what a question leaves.
+    pub(super) fn sealed(&self, tool: &Tool, mut result: CallResult, invocation: &Invocation) -> CallResult {
+        if let (Some(sealer), CallResult::Outcome(Outcome::AskUser(question))) = (self.sealer(), &mut result) {
+            match sealer.and_then(|sealer| sealer.seal(&origin(tool, invocation), question)) {
+                Ok(state) => question.state = Some(state),
+                Err(error) => return CallResult::ToolError(error),
+            }
+        }
+        result
+    }
+}
+
+/// Which call a question belongs to. One that was not checked belongs to none.
+pub(super) fn origin<'a>(tool: &'a Tool, invocation: &'a Invocation) -> Origin<'a> {
+    let arguments = invocation.fingerprint.unwrap_or_else(|| checks::fingerprint_of(&invocation.call));
+    Origin::of(tool, invocation.context.tenant.as_deref(), arguments)
+}

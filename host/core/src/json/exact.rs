@@ -1,0 +1,101 @@
+//! Whole numbers that a tree cannot hold: it has 64-bit integers and doubles.
+//!
+//! In: valid JSON text. Out: the same text, where each such number is a string with all its digits.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Fewer digits than a whole number has that 64 bits cannot hold.
+const SHORT: usize = 15;
+
+/// The text with each whole number in quotes that does not fit.
+pub(crate) fn exact(text: &str, fits: impl Fn(&str) -> bool) -> Cow<'_, str> {
+    let mut numbers = whole_numbers(text).filter(|number| !fits(&text[number.clone()])).peekable();
+    if numbers.peek().is_none() {
+        return text.into();
+    }
+    let (mut quoted, mut end) = (String::with_capacity(text.len() + 32), 0);
+    for number in numbers {
+        quoted.push_str(&text[end..number.start]);
+        quoted.push('"');
+        quoted.push_str(&text[number.clone()]);
+        quoted.push('"');
+        end = number.end;
+    }
+    quoted.push_str(&text[end..]);
+    quoted.into()
+}
+
+/// Whether a 64-bit type or a double holds a whole number exactly.
+pub(crate) fn fits(number: &str) -> bool {
+    let is_exact = |double: f64| format!("{double:.0}") == number;
+    number.parse::<u64>().is_ok() || number.parse::<i64>().is_ok() || number.parse().is_ok_and(is_exact)
+}
+
+/// Where the long whole numbers of a text are: those without a fraction or an exponent, and outside of strings.
+fn whole_numbers(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            match *bytes.get(at)? {
+                b'"' => at = end_of_string(bytes, at + 1),
+                b'-' | b'0'..=b'9' => {
+                    let start = at;
+                    let is_of_a_number = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+                    let length = bytes[start..].iter().take_while(|byte| is_of_a_number(byte)).count();
+                    at += length;
+                    let is_whole = bytes[start + 1..at].iter().all(u8::is_ascii_digit);
+                    if is_whole && length > SHORT {
+                        return Some(start..at);
+                    }
+                }
+                _ => at += 1,
+            }
+        }
+    })
+}
+
+/// The place after the quote that ends a string.
+fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_whole_number_keeps_its_digits() {
+        for (text, expected) in [
+            ("123456789012345678901234567890", "\"123456789012345678901234567890\""),
+            ("[-123456789012345678901,18446744073709551617]", "[\"-123456789012345678901\",\"18446744073709551617\"]"),
+            (r#"{"a":123456789012345678901}"#, r#"{"a":"123456789012345678901"}"#),
+            // What a tree holds.
+            ("18446744073709551615", "18446744073709551615"),
+            ("-9223372036854775808", "-9223372036854775808"),
+            ("18446744073709551616", "18446744073709551616"),
+            ("100000000000000000000", "100000000000000000000"),
+            // What is no whole number, or no number.
+            ("0.12345678901234567890123", "0.12345678901234567890123"),
+            ("1e300", "1e300"),
+            (
+                r#"["123456789012345678901", "\"123456789012345678901"]"#,
+                r#"["123456789012345678901", "\"123456789012345678901"]"#,
+            ),
+            (r#""ü\\""#, r#""ü\\""#),
+            ("", ""),
+            ("\"", "\""),
+            ("-", "-"),
+        ] {
+            assert_eq!(exact(text, fits), expected, "{text}");
+        }
+    }
+}
