@@ -83,9 +83,9 @@ pub(crate) async fn run(
         Err(failure) => (None, Some(failure)),
     };
     let found = tool(printer, global, (args, target.tool), &config, &chosen, &context).await;
-    let (tool, rights) = &found.map_err(|failure| match chosen.kind() {
-        ComponentKind::Command(_) if failure.is_unknown_tool() => target::of_program(failure, &args.call),
-        _ => failure,
+    let is_program = matches!(chosen.kind(), ComponentKind::Command(_));
+    let (tool, rights) = &found.map_err(|failure| {
+        if is_program && failure.is_unknown_tool() { target::of_program(failure, &args.call) } else { failure }
     })?;
     let name = tool.definition().name.as_str();
     let arguments = arguments.of(tool.definition());

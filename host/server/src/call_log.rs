@@ -47,6 +47,7 @@ impl CallLog {
             Event::Denied { id, denial } if self.is_new(&denial.request) => {
                 tracing::warn!(tenant, call = id, denial = denial.to_string(), "a request of a tool was denied");
             }
+            Event::Denied { .. } | Event::Started { .. } | Event::Progress { .. } | Event::Log { .. } => {}
             _ => {}
         }
     }

@@ -41,11 +41,13 @@ pub(super) fn ask(printer: &Printer, question: &Question) -> Option<Json> {
     }
 }
 
-/// The options of a question that are answers: plain values. An option that is an object or a list describes answers.
+/// The options of a question that are answers: plain values that fit its schema. Other options describe answers.
 fn choices(question: &Question) -> Vec<Value> {
-    let is_plain = |value: &Value| !(value.is_object() || value.is_array());
+    let is_answer = |value: &Value| {
+        !(value.is_object() || value.is_array()) && question.check_answer(&Json::from(value.clone())).is_ok()
+    };
     match question.options.as_ref().map(Json::to_value) {
-        Some(Value::Array(options)) if options.iter().all(is_plain) => options,
+        Some(Value::Array(options)) if options.iter().all(is_answer) => options,
         Some(_) | None => Vec::new(),
     }
 }
@@ -94,5 +96,7 @@ mod tests {
         ] {
             assert_eq!(super::choices(&Question::new("?").with_options(options)).len(), choices);
         }
+        let member = Question::new("?").with_options(json!(["18:00"])).with_answer_schema(json!({"type": "object"}));
+        assert!(super::choices(&member).is_empty(), "options of a member of the answer");
     }
 }

@@ -244,7 +244,7 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
     let more_memory = raise(typed, "memory", Size(typed.limits.memory), Size(own.memory));
     match error {
         ToolError::HandlerRaised(Raised { kind: RaisedKind::LimitAtStart, limit, .. }) => {
-            let asked = limit.map_or(0, |limit| limit.asked.next_multiple_of(MIB));
+            let asked = limit.map_or(0, |limit| limit.asked.div_ceil(MIB).saturating_mul(MIB));
             let enough = Size(asked.max(DEFAULT_MEMORY));
             format!("{}, for example to {enough}", raised(typed, ("memory", "memory"), Size(typed.limits.memory), Size(own.memory)))
         }
