@@ -132,7 +132,8 @@ fn a_package_of_the_workspace_above_is_named() {
     write(place.path(), &[("member/tool.js", "import '@a/p/x'"), ("node_modules/@a/p/x.js", "")]);
     let error = build(&place.path().join("member"), None).expect_err("it does not build");
     let shared = place.path().canonicalize().expect("a folder").join("node_modules");
-    let told = format!("the package `@a/p` is in `{}`, and only packages in the project's folder are read", shared.display());
+    let told =
+        format!("the package `@a/p` is in `{}`, and only packages in the project's folder are read", shared.display());
     assert!(error.to_string().ends_with(&told), "{error}");
     assert!(error.hint().contains("`npm install --no-workspaces @a/p`"), "{}", error.hint());
 }

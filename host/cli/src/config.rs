@@ -119,7 +119,8 @@ pub(crate) fn on_behalf(
 ) -> Result<CallContext, Failure> {
     if let Some(tenant) = tenant {
         if config.file.is_none() {
-            let hint = "leave `--tenant` out, or name the configuration with the section [tenants.NAME]: `--config FILE`";
+            let hint =
+                "leave `--tenant` out, or name the configuration with the section [tenants.NAME]: `--config FILE`";
             let message = format!("`--tenant` needs a configuration that names the tenant, and no `{NAME}` was found");
             return Err(Failure::usage(message, hint));
         }

@@ -180,7 +180,9 @@ fn widened(
         if Path::new(granted).starts_with(wanted) && granted != wanted {
             // With the outer name the tool would not find what it has below the granted one.
             let wanted = toml_text(wanted);
-            return format!("# {wanted} cannot be granted beside {shown} of line {line}: let the tool use files below {shown}");
+            return format!(
+                "# {wanted} cannot be granted beside {shown} of line {line}: let the tool use files below {shown}"
+            );
         }
         format!("# in line {line}, set for the directory {shown}: access = \"{access}\"")
     });

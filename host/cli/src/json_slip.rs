@@ -145,7 +145,21 @@ mod tests {
             assert_eq!(meant(typed), Some(expected), "{typed}");
         }
         let deep = "{a: ".repeat(100);
-        for none in [r#"{"n": 1e400}"#, "{n: -1e999}", "{n: 0x10}", r#"{"a": 1}"#, "", "{", "{a}", "{a: }", "'a'", "{a: 1} b", "{a: 1 {", &deep, &"x".repeat(501)] {
+        for none in [
+            r#"{"n": 1e400}"#,
+            "{n: -1e999}",
+            "{n: 0x10}",
+            r#"{"a": 1}"#,
+            "",
+            "{",
+            "{a}",
+            "{a: }",
+            "'a'",
+            "{a: 1} b",
+            "{a: 1 {",
+            &deep,
+            &"x".repeat(501),
+        ] {
             assert_eq!(meant(none), None, "{none}");
         }
     }

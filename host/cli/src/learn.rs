@@ -15,9 +15,9 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use serde_json::json;
 use toolcell::{
-    CallContext, CallOptions, CallResult, ComponentBytes, Contents, Decision, Definition, Denial, Egress, Event, Executor,
-    Grants, Host, HttpRule, Layer, Need, Outcome, Overlay, Recorded, Recorder, Refusal, Request, Rights, Suggestion,
-    ToolCall,
+    CallContext, CallOptions, CallResult, ComponentBytes, Contents, Decision, Definition, Denial, Egress, Event,
+    Executor, Grants, Host, HttpRule, Layer, Need, Outcome, Overlay, Recorded, Recorder, Refusal, Request, Rights,
+    Suggestion, ToolCall,
 };
 
 use crate::args::{DEFAULT_ID, Global, LearnArgs};

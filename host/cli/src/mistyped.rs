@@ -25,7 +25,8 @@ pub(crate) fn read(words: Vec<OsString>) -> Result<Args, clap::Error> {
     Args::try_parse_from(&words).or_else(|error| {
         let Some(joined) = with_negative(&words, &error) else { return Err(error) };
         // A flag takes no value.
-        read(joined).map_err(|with_value| if with_value.kind() == ErrorKind::TooManyValues { error } else { with_value })
+        read(joined)
+            .map_err(|with_value| if with_value.kind() == ErrorKind::TooManyValues { error } else { with_value })
     })
 }
 
@@ -34,7 +35,8 @@ fn with_negative(words: &[OsString], error: &clap::Error) -> Option<Vec<OsString
     let wrong = unknown_option(error)?;
     wrong.strip_prefix('-')?.chars().next().filter(char::is_ascii_digit)?;
     let at = words.iter().position(|word| word.to_str().is_some_and(|word| word.starts_with(wrong)))?;
-    let option = words.get(at.checked_sub(1)?)?.to_str().filter(|word| word.starts_with("--") && !word.contains('='))?;
+    let option =
+        words.get(at.checked_sub(1)?)?.to_str().filter(|word| word.starts_with("--") && !word.contains('='))?;
     let joined = OsString::from(format!("{option}={}", words.get(at)?.to_str()?));
     Some([&words[..at - 1], &[joined], &words[at + 1..]].concat())
 }

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, ComponentKind, Contents, Denial, Executor, Limits, Outcome, Question,
-    RaisedKind, Refusal, Registry, Resume, Rights, Tool, ToolCall, ToolError,
+    CallContext, CallOptions, CallResult, Completion, ComponentKind, Contents, Denial, Executor, Limits, Outcome,
+    Question, RaisedKind, Refusal, Registry, Resume, Rights, Tool, ToolCall, ToolError,
 };
 use toolcell_build::SourceLine;
 
@@ -66,7 +66,8 @@ pub(crate) async fn run(
     let context = context::context(args.context.as_deref(), args.answer.as_deref(), args.state.as_deref())?;
     let is_program = args.grants.typed().iter().any(|grant| grant == "as=command");
     let target = Target::of(args.call.tool.as_deref(), &args.call.arguments);
-    let target = target.map_err(|failure| if is_program { target::of_program(failure, &args.call) } else { failure })?;
+    let target =
+        target.map_err(|failure| if is_program { target::of_program(failure, &args.call) } else { failure })?;
     let arguments = target.arguments.read()?;
     let mut config = config::read(global)?;
     config.hint = config.hint.with_call(args.call.tool.iter().chain(&args.call.arguments).cloned());

@@ -85,7 +85,8 @@ impl Configuration {
         let (mut writes, mut kept) = (Vec::new(), None);
         if replaced_file {
             // Where the path is a link, its target is replaced.
-            let path = std::fs::canonicalize(&chosen.path).or_else(|_| std::path::absolute(&chosen.path)).map_err(failed)?;
+            let path =
+                std::fs::canonicalize(&chosen.path).or_else(|_| std::path::absolute(&chosen.path)).map_err(failed)?;
             if let (Some(found), Some(there)) = (&found, &there)
                 && !self.was_approved(name, there)
             {

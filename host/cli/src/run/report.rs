@@ -7,8 +7,8 @@ use std::fmt::Display;
 use serde::Serialize;
 use serde_json::Value;
 use toolcell::{
-    CallResult, DEFAULT_MEMORY, Definition, Exit, Halt, HandlerError, Json, LimitHit, LimitKind, Media, Outcome, Output, Part,
-    Question, Raised, RaisedKind, Refusal, Resource, ReturnRule, Timeout, Tool, ToolError,
+    CallResult, DEFAULT_MEMORY, Definition, Exit, Halt, HandlerError, Json, LimitHit, LimitKind, Media, Outcome,
+    Output, Part, Question, Raised, RaisedKind, Refusal, Resource, ReturnRule, Timeout, Tool, ToolError,
 };
 use toolcell_build::{SourceLine, shown_lines};
 
@@ -246,7 +246,10 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
         ToolError::HandlerRaised(Raised { kind: RaisedKind::LimitAtStart, limit, .. }) => {
             let asked = limit.map_or(0, |limit| limit.asked.div_ceil(MIB).saturating_mul(MIB));
             let enough = Size(asked.max(DEFAULT_MEMORY));
-            format!("{}, for example to {enough}", raised(typed, ("memory", "memory"), Size(typed.limits.memory), Size(own.memory)))
+            format!(
+                "{}, for example to {enough}",
+                raised(typed, ("memory", "memory"), Size(typed.limits.memory), Size(own.memory))
+            )
         }
         ToolError::HandlerRaised(Raised { limit: Some(LimitHit { kind: LimitKind::Memory, .. }), .. }) => more_memory,
         ToolError::HandlerRaised(Raised { limit: Some(LimitHit { kind, .. }), .. }) => fixed(*kind, tell),

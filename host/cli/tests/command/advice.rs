@@ -26,25 +26,60 @@ fn a_wrong_command_line_is_answered_with_what_works() {
     const NUMBER: &str = "write a whole number above zero: ";
     let place = place();
     let rows: &[Row<'_>] = &[
-        (&["run", "hello.wasm", "--name", "Ada"], 2, "written as NAME=VALUE, after the component: `name=Ada`\n", "-- --name"),
+        (
+            &["run", "hello.wasm", "--name", "Ada"],
+            2,
+            "written as NAME=VALUE, after the component: `name=Ada`\n",
+            "-- --name",
+        ),
         (&["run", "hello.wasm", "--name=Ada L"], 2, "`'name=Ada L'`\n", "-- --name"),
         (&["learn", "hello.wasm", "greet", "--name"], 2, "`name=VALUE`\n", "-- --name"),
         (&["list", "hello.wasm", "--name", "Ada"], 2, "`toolcell list --help` shows", "NAME=VALUE"),
         (&["run", "hello.wasm", "name=Ada", "--fuel", "-5"], 2, NUMBER, "unexpected argument"),
-        (&["run", "hello.wasm", "name=Ada", "--timeout", "-5s"], 2, "write a time with its unit", "unexpected argument"),
+        (
+            &["run", "hello.wasm", "name=Ada", "--timeout", "-5s"],
+            2,
+            "write a time with its unit",
+            "unexpected argument",
+        ),
         (&["run", "hello.wasm", "name=Ada", "--memory", "-1MiB"], 2, "write a size in bytes", "unexpected argument"),
         (&["run", "hello.wasm", "name=Ada", "--seed", "-1"], 2, "write a whole number from 0", "unexpected argument"),
         (&["run", "hello.wasm", "name=Ada", "--json", "-5"], 2, "unexpected argument '-5'", "no more were expected"),
         (&["test", "--fuzz", "-3"], 2, "write a whole number from 1 to 1000000", "unexpected argument"),
         (&["test", "--fuzz", "abc"], 2, "write a whole number from 1 to 1000000", "invalid digit"),
-        (&["batch", "hello.wasm", "--calls", "-", "--max-concurrency", "x"], 2, "write a whole number from 1 to 4000", "digit"),
+        (
+            &["batch", "hello.wasm", "--calls", "-", "--max-concurrency", "x"],
+            2,
+            "write a whole number from 1 to 4000",
+            "digit",
+        ),
         (&["serve", "--cells", "1.5"], 2, "write a whole number from 1 to 1000", "digit"),
-        (&["inspect", "https://a.example/x.wasm"], 1, "download it first, `curl -fLO https://a.example/x.wasm`\n", "check the path"),
-        (&["run", "--as", "command", "program.wasm", "write", "hello"], 1, "`args`: 'args:=[\"write\",\"hello\"]'\n", "there are"),
-        (&["run", "--as", "command", "program.wasm", "write", "a", "b"], 2, "`args`: 'args:=[\"write\",\"a\",\"b\"]'\n", "NAME:=JSON, or"),
+        (
+            &["inspect", "https://a.example/x.wasm"],
+            1,
+            "download it first, `curl -fLO https://a.example/x.wasm`\n",
+            "check the path",
+        ),
+        (
+            &["run", "--as", "command", "program.wasm", "write", "hello"],
+            1,
+            "`args`: 'args:=[\"write\",\"hello\"]'\n",
+            "there are",
+        ),
+        (
+            &["run", "--as", "command", "program.wasm", "write", "a", "b"],
+            2,
+            "`args`: 'args:=[\"write\",\"a\",\"b\"]'\n",
+            "NAME:=JSON, or",
+        ),
         (&["run", "--as", "command", "program.wasm", "args:=[\"write\",\"hello\"]"], 0, "", "hint"),
         (&["run", "--as", "command", "silent.wasm"], 0, "", "not a WebAssembly component"),
-        (&["run", "hello.wasm", "name=Ada", "--memory", "1"], 20, "raise `--memory` (now 1B), for example to 64MiB\n", "less to do"),
+        (
+            &["run", "hello.wasm", "name=Ada", "--memory", "1"],
+            20,
+            "raise `--memory` (now 1B), for example to 64MiB\n",
+            "less to do",
+        ),
         (&["run", "hello.wasm", "name=Ada", "--memory", "64MiB"], 0, "", "hint"),
         (&["run", "calculator.wasm", "{\"expression\": 1e400}"], 21, "hint: ", "did you mean"),
         (&["run", "-q", "hello.wasm", "nonsense=1"], 21, "  - at", "hint: "),
@@ -99,7 +134,10 @@ fn a_request_that_no_call_can_make_has_no_lines_to_paste() {
     let place = place();
     let explained = place.typed(&["explain", "hello.wasm", "kv write a"]);
     assert_eq!(explained.status, 21, "{explained}");
-    assert!(explained.stderr.starts_with("note: no call can make this request") && !explained.stderr.contains("hint"), "{explained}");
+    assert!(
+        explained.stderr.starts_with("note: no call can make this request") && !explained.stderr.contains("hint"),
+        "{explained}"
+    );
 }
 
 #[test]

@@ -99,8 +99,11 @@ export default tool({ name: "greet", description: "Throws.", handler: () => { th
         "{quiet}"
     );
     fs::copy(place.path().join("greeter/greeter.wasm"), place.path().join("copied.wasm")).expect("a copy");
-    for (component, hint) in [("greeter", "a bug in the tool: correct it"), ("greeter/greeter.wasm", "a bug in the tool: correct it"), ("copied.wasm", "a bug in the tool: tell its author")]
-    {
+    for (component, hint) in [
+        ("greeter", "a bug in the tool: correct it"),
+        ("greeter/greeter.wasm", "a bug in the tool: correct it"),
+        ("copied.wasm", "a bug in the tool: tell its author"),
+    ] {
         let shown = place.typed(&["run", component, "{}"]);
         assert!(shown.stderr.contains(hint) && shown.stderr.matches("too many").count() == 1, "{shown}");
         assert!(

@@ -69,7 +69,8 @@ fn a_halted_run_says_why_and_ends_every_call() {
         let shown = batch(calls, &["--on-tool-error", policy]);
         let printed = shown.json();
         assert_eq!((shown.status, shown.stderr.lines().count()), (status, 1), "{shown}");
-        let told = format!("summary: {}: ", if calls.len() == 1 { "1 call".into() } else { format!("{} calls", calls.len()) });
+        let told =
+            format!("summary: {}: ", if calls.len() == 1 { "1 call".into() } else { format!("{} calls", calls.len()) });
         assert!(shown.stderr.starts_with(&told) && shown.stderr.contains("; p50 "), "{shown}");
         assert_eq!(printed["messages"].as_array().map(Vec::len), Some(calls.len()), "{shown}");
         assert_eq!(printed.get("halt").is_some(), status != 0, "{shown}");

@@ -40,7 +40,10 @@ fn the_version_before_is_used_again() {
     let shown = place.typed(&["rollback", "mine", "--json"]);
     assert_eq!((shown.status, &shown.json()["replaced_file"]), (0, &true.into()), "{shown}");
     let kept = shown.json()["kept"].as_str().expect("a path").to_owned();
-    assert_eq!(fs::read(kept.replace("HERE", place.path().to_str().expect("UTF-8"))).expect("no error"), version("Never approved."));
+    assert_eq!(
+        fs::read(kept.replace("HERE", place.path().to_str().expect("UTF-8"))).expect("no error"),
+        version("Never approved.")
+    );
     assert_eq!(listed(), "Greets twice.", "the version that is current comes back first");
     fs::remove_file(place.path().join("mine.wasm")).expect("no error");
     assert_eq!(place.typed(&["rollback", "mine"]).status, 0);

@@ -32,11 +32,26 @@ fn definition() -> Value {
 fn each_change_has_its_place() {
     let old = component(&definition());
     for (place, changed, expected, words) in [
-        ("/description", json!("Greets.\nTwice, and more."), "t/description: - \"Twice.\" + \"Twice, and more.\"", "t: description"),
+        (
+            "/description",
+            json!("Greets.\nTwice, and more."),
+            "t/description: - \"Twice.\" + \"Twice, and more.\"",
+            "t: description",
+        ),
         ("/description", json!("Greets.\nTwice.\n"), "t/description: + \"\"", "t: description"),
-        ("/description", json!("Gr\u{200b}eets.\nTwice."), r#"t/description: - "Greets." + "Gr\u{200b}eets.""#, "t: description"),
+        (
+            "/description",
+            json!("Gr\u{200b}eets.\nTwice."),
+            r#"t/description: - "Greets." + "Gr\u{200b}eets.""#,
+            "t: description",
+        ),
         ("/description", json!("Greets. \nTwice."), r#"t/description: - "Greets." + "Greets. ""#, "t: description"),
-        ("/parameters/properties/a~1b/enum", json!(["x"]), r#"t/parameters/properties/a~1b/enum: - ["x","y"] + ["x"]"#, "t: parameter a/b, enum"),
+        (
+            "/parameters/properties/a~1b/enum",
+            json!(["x"]),
+            r#"t/parameters/properties/a~1b/enum: - ["x","y"] + ["x"]"#,
+            "t: parameter a/b, enum",
+        ),
         (
             "/parameters/properties/a~1b/enum/1",
             json!(null),

@@ -203,7 +203,10 @@ fn module(bytes: &[u8]) -> (&'static str, &'static str) {
             "build it for `wasm32-wasip2`, or as a program with `_start`, which `as = \"command\"` makes a tool",
         )
     } else if imports.is_empty() {
-        ("a core WebAssembly module", "build a component from its source: `toolcell build`, or a build for `wasm32-wasip2`")
+        (
+            "a core WebAssembly module",
+            "build a component from its source: `toolcell build`, or a build for `wasm32-wasip2`",
+        )
     } else {
         (
             "a core WebAssembly module that is made for a host of its own, for example a browser",
