@@ -87,7 +87,7 @@ impl Error {
             [first, ..] => format!("{first} (and {} more)", faults.len() - 1),
             [] => "the source cannot be parsed".to_owned(),
         };
-        let hint = at_this_place(faults.first().map_or("", |fault| &fault.file));
+        let hint = at_this_place(faults.first().map_or("", |fault| fault.file.as_str()));
         Self { faults, ..Self::new(ErrorKind::Source, message, hint) }
     }
 

@@ -72,10 +72,8 @@ impl Reader<'_> {
         };
         // A number that JSON cannot have, such as `1e400` or `0x10`, is no text.
         let is_number = text.trim_start_matches(['-', '+', '.']).starts_with(|c: char| c.is_ascii_digit());
-        match if is_quoted { text.as_str().into() } else { word() } {
-            Value::String(_) if is_number && !is_quoted => None,
-            value => Some(value),
-        }
+        let value = if is_quoted { Value::from(text.as_str()) } else { word() };
+        (is_quoted || !is_number || !value.is_string()).then_some(value)
     }
 
     /// A comma, or the end that follows.

@@ -52,7 +52,7 @@ fn unknown_option(error: &clap::Error) -> Option<&str> {
 /// How an argument of the tool is typed that was typed as an option: `--name Ada` of `run` and `learn`.
 fn as_member(error: &clap::Error) -> Option<String> {
     let words: Vec<_> = env::args().map(|word| word.to_string_lossy().into_owned()).collect();
-    let is_call = command(&words).first().is_some_and(|name| ["run", "learn"].contains(&name.as_str()));
+    let is_call = command().first().is_some_and(|name| ["run", "learn"].contains(&name.as_str()));
     let wrong = unknown_option(error).filter(|_| is_call)?;
     let name = wrong.strip_prefix("--").filter(|name| !name.is_empty())?;
     let (at, typed) = words.iter().enumerate().find(|(_, word)| word.split('=').next() == Some(wrong))?;
@@ -97,7 +97,7 @@ pub(crate) fn show(printer: &Printer, mut error: clap::Error) -> ExitStatus {
 
 /// Where to read on: the help of the command that was meant, as far as one can be seen.
 fn hint() -> String {
-    let names = command(&env::args().collect::<Vec<_>>());
+    let names = command();
     match names.first() {
         Some(first) if !HIDDEN.contains(&first.as_str()) => {
             format!("`toolcell {} --help` shows its arguments and options", names.join(" "))
@@ -107,9 +107,9 @@ fn hint() -> String {
 }
 
 /// The names of the command and of those below it, as far as they can be seen.
-fn command<W: Clone + Into<OsString>>(words: &[W]) -> Vec<String> {
+fn command() -> Vec<String> {
     // With its errors ignored the parser still finds the command among options that have values.
-    let seen = Args::command().ignore_errors(true).try_get_matches_from(words).ok();
+    let seen = Args::command().ignore_errors(true).try_get_matches_from(env::args()).ok();
     let mut names = Vec::new();
     let mut within = seen.as_ref();
     while let Some((name, inner)) = within.and_then(clap::ArgMatches::subcommand) {
