@@ -87,7 +87,15 @@ impl Error {
             [first, ..] => format!("{first} (and {} more)", faults.len() - 1),
             [] => "the source cannot be parsed".to_owned(),
         };
-        Self { faults, ..Self::new(ErrorKind::Source, message, "correct the source at this place") }
+        let hint = at_this_place(faults.first().map_or("", |fault| fault.file.as_str()));
+        Self { faults, ..Self::new(ErrorKind::Source, message, hint) }
+    }
+
+    /// An exception of the author's source, with the places on its stack.
+    pub(crate) fn raised(message: String) -> Self {
+        let first = message.lines().find(|line| line.starts_with("    at ")).unwrap_or_default();
+        let hint = at_this_place(first);
+        Self::new(ErrorKind::Source, message, hint)
     }
 
     pub(crate) fn with_faults(self, faults: Vec<Fault>) -> Self {
@@ -115,5 +123,34 @@ impl Error {
     #[must_use]
     pub fn source_faults(&self) -> &[Fault] {
         &self.faults
+    }
+}
+
+/// What to do about a fault at this place: the author does not correct the file of a package.
+fn at_this_place(place: &str) -> String {
+    const PACKAGES: &str = "node_modules/";
+    let Some((_, path)) = place.rsplit_once(PACKAGES) else { return "correct the source at this place".to_owned() };
+    let parts = if path.starts_with('@') { 2 } else { 1 };
+    let name = path.split('/').take(parts).collect::<Vec<_>>().join("/");
+    format!("the fault is in the package `{name}`: install another version of it, or use another package")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_in_a_package_names_the_package() {
+        for (file, hint) in [
+            ("src/tool.js", "correct the source at this place"),
+            ("node_modules/left-pad/index.js", "the fault is in the package `left-pad`: "),
+            ("node_modules/a/node_modules/@b/c/d/e.js", "the fault is in the package `@b/c`: "),
+        ] {
+            let fault = Fault { file: file.to_owned(), line: 1, column: 1, message: "no".to_owned() };
+            let raised = Error::raised(format!("Error: no\n    at f ({file}:1:1)\n    at g (src/tool.js:2:2)"));
+            for error in [Error::faults(vec![fault]), raised] {
+                assert!(error.hint().starts_with(hint), "{}", error.hint());
+            }
+        }
     }
 }

@@ -75,7 +75,7 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
     let definitions = match serde_json::from_slice(&answer).map_err(Error::internal)? {
         Answer::Definitions { definitions } => definitions.into_iter().map(checked).collect::<Result<Vec<_>, _>>()?,
         Answer::Error { error } if error.contains("\n    at ") => {
-            return Err(Error::new(ErrorKind::Source, error, "correct the source at this place"));
+            return Err(Error::raised(error));
         }
         // A thrown value that is not an error has no place, nor has a wait, or an import of a name that is not exported.
         Answer::Error { error } => {

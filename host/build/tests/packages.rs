@@ -125,6 +125,19 @@ fn the_stack_of_an_error_in_commonjs_has_the_lines_of_files_alone() {
     assert!(report.passed == 1, "{report:#?}");
 }
 
+/// A workspace of npm keeps the packages of its members above them, where a build does not read.
+#[test]
+fn a_package_of_the_workspace_above_is_named() {
+    let place = tempfile::tempdir().expect("a folder");
+    write(place.path(), &[("member/tool.js", "import '@a/p/x'"), ("node_modules/@a/p/x.js", "")]);
+    let error = build(&place.path().join("member"), None).expect_err("it does not build");
+    let shared = place.path().canonicalize().expect("a folder").join("node_modules");
+    let told =
+        format!("the package `@a/p` is in `{}`, and only packages in the project's folder are read", shared.display());
+    assert!(error.to_string().ends_with(&told), "{error}");
+    assert!(error.hint().contains("`npm install --no-workspaces @a/p`"), "{}", error.hint());
+}
+
 #[test]
 fn a_package_that_cannot_be_used_is_named_with_the_reason() {
     const IN: &str = "import 'p'";
@@ -221,7 +234,7 @@ fn a_package_that_cannot_be_used_is_named_with_the_reason() {
         (
             &[("tool.js", IN), ("node_modules/p/index.js", "exports.a = 1;\nthrow new Error('boom')")],
             "Error: boom\n    at <anonymous> (node_modules/p/index.js:2:",
-            "",
+            "the fault is in the package `p`",
         ),
         (
             &[("tool.js", "import x from './x.json'"), ("x.json", "{\n  a: 1 }")],

@@ -5,6 +5,7 @@
 
 mod calls;
 mod forms;
+mod summary;
 mod watched;
 
 use std::collections::HashMap;
@@ -31,6 +32,7 @@ use crate::units::{Size, counted};
 use crate::worker_process::{self, Hosted, Together};
 use crate::{context, host, state};
 use calls::List;
+use summary::Summary;
 use watched::Watched;
 
 /// Makes the calls.
@@ -102,9 +104,11 @@ async fn run(
         printer.note("note", "the list has no calls: no tool was called");
     }
     let executor = config.executor().with_limits(limits).with_sealer(sealer);
-    let logs = Arc::<Logs>::default();
+    let (logs, summary) = (Arc::<Logs>::default(), Arc::<Summary>::default());
     let options = options.with_abort(interrupt.wish()).with_stop_grace(interrupt::GRACE);
     let given_up = interrupt.given_up();
+    let unreadable = calls.unreadable.len();
+    let executor = executor.with_additional_events(summary.counter());
     let batch = Batch { printer, registry, executor, calls, options, given_up, logs: Arc::clone(&logs) };
     let halted = match shown {
         Shown::Messages(format) => batch.messages(format).await.map_err(with_policy)?,
@@ -113,6 +117,7 @@ async fn run(
             ControlFlow::Break(status) => return Ok(status),
         },
     };
+    summary.tell(printer, unreadable);
     if let Some(Logged { log_bytes_lost, .. }) = logs.lossy() {
         let lost = Size(log_bytes_lost).rounded();
         printer.note("warning", &format!("the tools' logs exceeded their limits: {lost} were dropped"));
@@ -164,7 +169,7 @@ fn options(args: &BatchArgs, context: CallContext, limits: Limits) -> RunOptions
     let options = RunOptions::default().with_context(context).with_tool_timeout(limits.timeout);
     let options = options.with_on_tool_error(args.on_tool_error.into()).with_unknown_tools(args.unknown_tools.into());
     match args.max_concurrency {
-        Some(calls) => options.with_max_concurrency(calls.into()),
+        Some(calls) => options.with_max_concurrency(calls as usize),
         None => options,
     }
 }

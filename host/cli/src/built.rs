@@ -19,6 +19,9 @@ const TARGET: &str = "wasm32-wasip2";
 /// Folders of cargo's own profiles.
 const PROFILES: [&str; 2] = ["release", "debug"];
 
+/// Folders above a component that may be its project: cargo writes to `target/TARGET/PROFILE`.
+const ABOVE: usize = 4;
+
 /// What is read of a `Cargo.toml`.
 #[derive(Deserialize)]
 struct Manifest {
@@ -69,6 +72,13 @@ pub(crate) fn component(path: &Path, again: &Again) -> Result<Option<PathBuf>, F
         }
         Failure::file(missing, hint)
     })
+}
+
+/// Whether a file is what a project builds in a folder above it: who runs it is its author.
+pub(crate) fn is_of_project(file: &Path, again: &Again) -> bool {
+    let Ok(file) = file.canonicalize() else { return false };
+    let built = |folder: &Path| component(folder, again).ok().flatten().and_then(|built| built.canonicalize().ok());
+    file.ancestors().skip(1).take(ABOVE).any(|folder| built(folder).as_ref() == Some(&file))
 }
 
 /// The component of a project that is no crate.

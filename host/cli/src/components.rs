@@ -15,7 +15,7 @@ use crate::config::{self, Approval, Approved, Chosen, Config, Development, Diffe
 use crate::failure::Failure;
 use crate::host::{self, Engines};
 use crate::printer::Printer;
-use crate::{gaps, grant_text, inspect, remedy, unset};
+use crate::{gaps, grant_text, inspect, remedy, state, unset};
 
 /// The bytes of a component that is signed and pinned as it has to be, and who signed it if a signature is required.
 pub(crate) fn bytes(chosen: &Chosen<'_>) -> Result<(Vec<u8>, Option<Signer>), Failure> {
@@ -113,20 +113,24 @@ pub(crate) async fn loaded(
         );
     }
     let (engine, grants) = (engines.of(chosen.isolation)?, chosen.grants());
-    if !grants.keys.is_empty() && !engines.counts {
-        let message = anyhow!("no place for stored keys: neither `XDG_STATE_HOME` nor `HOME` is set");
-        return Err(Failure::file(message, "pass `--state-dir DIR`: commands with the same DIR share the stored keys"));
-    }
-    if let (Some(written), false) = (grants.directories.iter().find(|dir| dir.access == Access::Write), engines.counts)
-    {
-        let message = anyhow!(
-            "cannot record how much of its quota the directory `{}` uses: neither `XDG_STATE_HOME` nor `HOME` is set",
-            written.name
-        );
-        return Err(Failure::file(
-            message,
-            "pass `--state-dir DIR`: commands with the same DIR share the quota of the granted directory",
-        ));
+    let written = grants.directories.iter().find(|dir| dir.access == Access::Write);
+    match (&engines.state, written) {
+        (None, _) if !grants.keys.is_empty() => {
+            let message = anyhow!("no place for stored keys: neither `XDG_STATE_HOME` nor `HOME` is set");
+            let hint = "pass `--state-dir DIR`: commands with the same DIR share the stored keys";
+            return Err(Failure::file(message, hint));
+        }
+        (None, Some(written)) => {
+            let message = anyhow!(
+                "cannot record how much of its quota the directory `{}` uses: neither `XDG_STATE_HOME` nor `HOME` is set",
+                written.name
+            );
+            let hint = "pass `--state-dir DIR`: commands with the same DIR share the quota of the granted directory";
+            return Err(Failure::file(message, hint));
+        }
+        // Found out by the tool it would look like a fault of the tool.
+        (Some(state), written) if written.is_some() || !grants.keys.is_empty() => state::usable(state)?,
+        (Some(_) | None, _) => {}
     }
     let component = ComponentBytes::new(bytes, chosen.kind());
     let loaded = host::load(printer, engine, component, &chosen.path, grants, Missing::Refused).await;

@@ -118,6 +118,12 @@ pub(crate) fn on_behalf(
     tenant: Option<&str>,
 ) -> Result<CallContext, Failure> {
     if let Some(tenant) = tenant {
+        if config.file.is_none() {
+            let hint =
+                "leave `--tenant` out, or name the configuration with the section [tenants.NAME]: `--config FILE`";
+            let message = format!("`--tenant` needs a configuration that names the tenant, and no `{NAME}` was found");
+            return Err(Failure::usage(message, hint));
+        }
         if context.tenant.as_deref().is_some_and(|other| other != tenant) {
             return Err(Failure::usage("two tenants: `--tenant` and `tenant` in `--context`", "leave one of them out"));
         }

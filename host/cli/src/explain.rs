@@ -130,14 +130,19 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
         Answer::Denied(denial) => {
             let by = rule.as_ref().map(|rule| format!(", by {}", by(rule))).unwrap_or_default();
             printer.text(&format!("{denial}{by}"))?;
-            let denials = std::slice::from_ref(denial);
-            asker.remedy(denials, |_| true, Some(&component)).await.tell(printer);
+            // Lines to paste would be of no use to a component that cannot make the request.
+            if is_usable {
+                let denials = std::slice::from_ref(denial);
+                asker.remedy(denials, |_| true, Some(&component)).await.tell(printer);
+            }
         }
         Answer::Private(networks) => {
             let by =
                 rule.as_ref().map(|rule| format!("; the rule {} names no such network", by(rule))).unwrap_or_default();
             printer.text(&format!("`{request}` is denied: its host is on a private network{by}"))?;
-            asker.let_through(&request, networks).tell(printer);
+            if is_usable {
+                asker.let_through(&request, networks).tell(printer);
+            }
         }
     }
     if !is_usable {

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use toolcell::{ComponentKind, Request, Suggestion, toml_text};
+use toolcell::{Access, ComponentKind, Directory, Grants, Request, Suggestion, toml_text};
 
 use crate::config::{self, Chosen, Config, Configured, Development, Section, quoted};
 use crate::env;
@@ -157,8 +157,8 @@ fn section(name: &str, lines: Vec<String>) -> Vec<String> {
     [format!("[components.{name}.grants]")].into_iter().chain(lines).collect()
 }
 
-/// The lines of a section that has grants. A directory that lies in a granted one, or around it, is none of its own: a
-/// configuration takes no two with different access.
+/// The lines of a section that has grants. A directory that overlaps with a granted one is none of its own, unless both are only
+/// read: a configuration takes no two with different access.
 fn widened(
     config: &Config,
     chosen: &Chosen<'_>,
@@ -167,21 +167,24 @@ fn widened(
     changed: &[Change],
 ) -> Option<Vec<String>> {
     let grants = chosen.grants();
-    let clash = |wanted: &str| grants.directories.iter().find(|granted| nested(&granted.name, wanted));
-    let clashes: Vec<_> =
-        suggestion.directories().filter_map(|(wanted, access)| Some((wanted, access, clash(wanted)?))).collect();
+    let clashes: Vec<_> = suggestion
+        .directories()
+        .filter_map(|(wanted, access)| Some((wanted, access, clash(&grants, wanted, access)?)))
+        .collect();
     let rules = RuleLines::read(config)?;
     let items = rules.items(&["components", name, "grants", "directories"]);
     let line = |granted: &str| items.iter().find(|item| item.text == granted).map_or(0, |item| item.line);
     let changes = clashes.iter().map(|(wanted, access, granted)| {
         let granted = &granted.name;
-        let is_outer = Path::new(granted).starts_with(wanted) && granted != wanted;
-        let name = if is_outer { format!("name = {}, ", toml_text(wanted)) } else { String::new() };
-        format!(
-            "# in line {}, set for the directory {}: {name}access = \"{access}\"",
-            line(granted),
-            toml_text(granted)
-        )
+        let (line, shown) = (line(granted), toml_text(granted));
+        if Path::new(granted).starts_with(wanted) && granted != wanted {
+            // With the outer name the tool would not find what it has below the granted one.
+            let wanted = toml_text(wanted);
+            return format!(
+                "# {wanted} cannot be granted beside {shown} of line {line}: let the tool use files below {shown}"
+            );
+        }
+        format!("# in line {line}, set for the directory {shown}: access = \"{access}\"")
     });
     let left_out: Vec<_> = clashes.iter().map(|(wanted, _, _)| *wanted).collect();
     let rest = merged(&rules, name, &suggestion.without_directories(&left_out), changed)?;
@@ -191,16 +194,20 @@ fn widened(
 /// What is to be done before the lines work.
 pub(crate) fn steps(chosen: &Chosen<'_>, suggestion: &Suggestion) -> Vec<String> {
     let grants = chosen.grants();
-    let is_there = |wanted: &str| grants.directories.iter().any(|granted| nested(&granted.name, wanted));
-    let there: Vec<_> = suggestion.directories().map(|(wanted, _)| wanted).filter(|wanted| is_there(wanted)).collect();
+    let is_there = |(wanted, access): &(&str, Access)| clash(&grants, wanted, *access).is_some();
+    let there: Vec<_> = suggestion.directories().filter(is_there).map(|(wanted, _)| wanted).collect();
     // What says where the value of a secret is need not be said again.
     let known = grants.secrets.keys().chain(&grants.reveal).map(String::as_str);
     suggestion.without_directories(&there).without_secrets(known).steps()
 }
 
-/// Whether one path lies in the other.
-fn nested(one: &str, other: &str) -> bool {
-    Path::new(one).starts_with(other) || Path::new(other).starts_with(one)
+/// The granted directory because of which this one cannot be granted as one of its own.
+fn clash<'a>(grants: &'a Grants, wanted: &str, access: Access) -> Option<&'a Directory> {
+    grants.directories.iter().find(|granted| {
+        let (name, wanted) = (Path::new(&granted.name), Path::new(wanted));
+        let are_read = granted.access == Access::Read && access == Access::Read;
+        wanted.starts_with(name) || name.starts_with(wanted) && !are_read
+    })
 }
 
 /// What a section that has grants says of one kind, with the new items at the end.

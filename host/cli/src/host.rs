@@ -36,8 +36,8 @@ pub(crate) struct Engines<'a> {
     keeping_nothing: EngineBuilder,
     builder: EngineBuilder,
     cache: Option<PathBuf>,
-    /// Whether commands share the counts of granted directories.
-    pub(crate) counts: bool,
+    /// Where stored keys and the counts of granted directories are.
+    pub(crate) state: Option<PathBuf>,
     pooled: OnceCell<Engine>,
     strict: OnceCell<Engine>,
 }
@@ -73,7 +73,7 @@ pub(crate) fn engines<'a>(
     let cache = cache_dir(printer, global);
     let (pooled, strict) = (OnceCell::new(), OnceCell::new());
     let builder = builder.cache_bytes(global.cache_size.0);
-    Ok(Engines { printer, keeping_nothing, builder, cache, counts: counts.is_some(), pooled, strict })
+    Ok(Engines { printer, keeping_nothing, builder, cache, state: state::dir(global), pooled, strict })
 }
 
 impl Engines<'_> {

@@ -70,7 +70,10 @@ impl Reader<'_> {
             "None" | "undefined" => Value::Null,
             word => serde_json::from_str(word).unwrap_or_else(|_| word.into()),
         };
-        Some(if is_quoted { text.into() } else { word() })
+        // A number that JSON cannot have, such as `1e400` or `0x10`, is no text.
+        let is_number = text.trim_start_matches(['-', '+', '.']).starts_with(|c: char| c.is_ascii_digit());
+        let value = if is_quoted { Value::from(text.as_str()) } else { word() };
+        (is_quoted || !is_number || !value.is_string()).then_some(value)
     }
 
     /// A comma, or the end that follows.
@@ -140,7 +143,21 @@ mod tests {
             assert_eq!(meant(typed), Some(expected), "{typed}");
         }
         let deep = "{a: ".repeat(100);
-        for none in [r#"{"a": 1}"#, "", "{", "{a}", "{a: }", "'a'", "{a: 1} b", "{a: 1 {", &deep, &"x".repeat(501)] {
+        for none in [
+            r#"{"n": 1e400}"#,
+            "{n: -1e999}",
+            "{n: 0x10}",
+            r#"{"a": 1}"#,
+            "",
+            "{",
+            "{a}",
+            "{a: }",
+            "'a'",
+            "{a: 1} b",
+            "{a: 1 {",
+            &deep,
+            &"x".repeat(501),
+        ] {
             assert_eq!(meant(none), None, "{none}");
         }
     }

@@ -15,9 +15,9 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use serde_json::json;
 use toolcell::{
-    CallContext, CallOptions, CallResult, ComponentBytes, Decision, Definition, Denial, Egress, Event, Executor,
-    Grants, Host, HttpRule, Layer, Need, Outcome, Overlay, Recorded, Recorder, Refusal, Request, Rights, Suggestion,
-    ToolCall,
+    CallContext, CallOptions, CallResult, ComponentBytes, Contents, Decision, Definition, Denial, Egress, Event,
+    Executor, Grants, Host, HttpRule, Layer, Need, Outcome, Overlay, Recorded, Recorder, Refusal, Request, Rights,
+    Suggestion, ToolCall,
 };
 
 use crate::args::{DEFAULT_ID, Global, LearnArgs};
@@ -169,9 +169,9 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     } else {
         printer.text(&pasted.lines.join("\n"))?;
         printer.note("hint", &format!("to allow this call, {}; then:", pasted.order("the lines printed above")));
-        grant_text::steps(&chosen, &asked).iter().for_each(|step| printer.point(step));
+        grant_text::steps(&chosen, &asked).iter().for_each(|step| printer.point("hint", step));
         let approve = config.hint.command("approve", &[], &[]);
-        printer.point(&format!("approve the configuration: {approve}"));
+        printer.point("hint", &format!("approve the configuration: {approve}"));
         for (directory, _) in asked.directories() {
             let is_itself = |request: &str| request.split_once(' ').is_some_and(|(_, path)| path == directory);
             let is_of =
@@ -213,7 +213,9 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     for denial in denials.iter().filter(|denial| matches!(denial.layer, Layer::Declared | Layer::Host)) {
         printer.note("note", &format!("{denial}; {}", denial.hint()));
     }
-    if recorded.environment && !definition.needs.iter().any(|need| need.kind == "environment") {
+    // CPython reads all of them when it starts, whatever the tool does.
+    let is_python = chosen.bytes().is_ok_and(|(bytes, _)| Contents::of(&bytes).is_ok_and(|found| found.is_python()));
+    if recorded.environment && !is_python && !definition.needs.iter().any(|need| need.kind == "environment") {
         let message = "the tool read its environment variables, but declares none, and toolcell cannot see which ones it needs: ask its author";
         printer.note("note", message);
     }

@@ -58,8 +58,6 @@ mod worker_process;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 use args::{Args, Command};
 use exit::ExitStatus;
 use failure::Failure;
@@ -74,7 +72,7 @@ fn main() -> ExitCode {
     args::complete::answer();
     let printer = Printer::new();
     logging::tell_panics(&printer);
-    let args = match Args::try_parse_from(env::args()) {
+    let args = match mistyped::read(env::args().collect()) {
         Ok(args) => args,
         Err(error) => return mistyped::show(&printer, error).into(),
     };

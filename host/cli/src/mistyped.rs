@@ -3,10 +3,13 @@
 //! In: the parser's error. Out: its words, tips included, and a hint in the place of its last line.
 //! Invariants: the hidden command is not spoken of.
 
-use clap::CommandFactory as _;
-use clap::error::{ContextKind, ContextValue};
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory as _, Parser as _};
 
 use crate::args::{Args, HIDDEN};
+use crate::config::quoted;
 use crate::env;
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
@@ -16,6 +19,48 @@ use crate::printer::Printer;
 const LAST_LINE: &str = "For more information, try '--help'.";
 /// How the parser begins its tips.
 const TIP: &str = "tip: ";
+
+/// Reads the command line. The parser takes a word such as `-5` for an option: after an option it is read as that one's value.
+pub(crate) fn read(words: Vec<OsString>) -> Result<Args, clap::Error> {
+    Args::try_parse_from(&words).or_else(|error| {
+        let Some(joined) = with_negative(&words, &error) else { return Err(error) };
+        // A flag takes no value.
+        read(joined)
+            .map_err(|with_value| if with_value.kind() == ErrorKind::TooManyValues { error } else { with_value })
+    })
+}
+
+/// The words with the negative number that the parser did not expect joined to the option before it.
+fn with_negative(words: &[OsString], error: &clap::Error) -> Option<Vec<OsString>> {
+    let wrong = unknown_option(error)?;
+    wrong.strip_prefix('-')?.chars().next().filter(char::is_ascii_digit)?;
+    let at = words.iter().position(|word| word.to_str().is_some_and(|word| word.starts_with(wrong)))?;
+    let option =
+        words.get(at.checked_sub(1)?)?.to_str().filter(|word| word.starts_with("--") && !word.contains('='))?;
+    let joined = OsString::from(format!("{option}={}", words.get(at)?.to_str()?));
+    Some([&words[..at - 1], &[joined], &words[at + 1..]].concat())
+}
+
+/// The word that the parser took for an option that there is not.
+fn unknown_option(error: &clap::Error) -> Option<&str> {
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(wrong)) if error.kind() == ErrorKind::UnknownArgument => Some(wrong),
+        _ => None,
+    }
+}
+
+/// How an argument of the tool is typed that was typed as an option: `--name Ada` of `run` and `learn`.
+fn as_member(error: &clap::Error) -> Option<String> {
+    let words: Vec<_> = env::args().map(|word| word.to_string_lossy().into_owned()).collect();
+    let is_call = command().first().is_some_and(|name| ["run", "learn"].contains(&name.as_str()));
+    let wrong = unknown_option(error).filter(|_| is_call)?;
+    let name = wrong.strip_prefix("--").filter(|name| !name.is_empty())?;
+    let (at, typed) = words.iter().enumerate().find(|(_, word)| word.split('=').next() == Some(wrong))?;
+    let value = typed.split_once('=').map(|(_, value)| value.to_owned());
+    let value = value.or_else(|| words.get(at + 1).filter(|next| !next.starts_with('-')).cloned());
+    let member = quoted(&format!("{name}={}", value.unwrap_or_else(|| "VALUE".to_owned())));
+    Some(format!("an argument of the tool is written as NAME=VALUE, after the component: `{member}`"))
+}
 
 /// Prints it: a person gets all of it, a program the fault and what to do.
 pub(crate) fn show(printer: &Printer, mut error: clap::Error) -> ExitStatus {
@@ -28,38 +73,50 @@ pub(crate) fn show(printer: &Printer, mut error: clap::Error) -> ExitStatus {
         return ExitStatus::Ok;
     }
     forget_hidden(&mut error);
+    let member = as_member(&error);
+    if member.is_some() {
+        // The tip to write `--` before the word would make it the tool's name.
+        error.remove(ContextKind::Suggested);
+    }
+    let hint = member.unwrap_or_else(hint);
     let text = error.render().to_string();
     let text = text.trim_end().trim_end_matches(LAST_LINE).trim_end();
     if env::args().any(|arg| arg == "--json") {
         let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
         let tips = text.lines().filter_map(|line| line.trim_start().strip_prefix(TIP));
-        let advice: Vec<_> = tips.map(str::to_owned).chain([hint()]).collect();
+        let advice: Vec<_> = tips.map(str::to_owned).chain([hint.clone()]).collect();
         return Failure::usage(message, advice.join("; ")).show(printer, true);
     }
     match text.strip_prefix("error: ") {
         Some(text) => printer.error_lines(&format!("{text}\n")),
         None => printer.lines(&format!("{text}\n")),
     }
-    printer.note("hint", &hint());
+    printer.note("hint", &hint);
     ExitStatus::BadUsage
 }
 
 /// Where to read on: the help of the command that was meant, as far as one can be seen.
 fn hint() -> String {
+    let names = command();
+    match names.first() {
+        Some(first) if !HIDDEN.contains(&first.as_str()) => {
+            format!("`toolcell {} --help` shows its arguments and options", names.join(" "))
+        }
+        Some(_) | None => "`toolcell --help` shows the commands".to_owned(),
+    }
+}
+
+/// The names of the command and of those below it, as far as they can be seen.
+fn command() -> Vec<String> {
     // With its errors ignored the parser still finds the command among options that have values.
     let seen = Args::command().ignore_errors(true).try_get_matches_from(env::args()).ok();
     let mut names = Vec::new();
     let mut within = seen.as_ref();
     while let Some((name, inner)) = within.and_then(clap::ArgMatches::subcommand) {
-        names.push(name);
+        names.push(name.to_owned());
         within = Some(inner);
     }
-    match names.first() {
-        Some(first) if !HIDDEN.contains(first) => {
-            format!("`toolcell {} --help` shows its arguments and options", names.join(" "))
-        }
-        Some(_) | None => "`toolcell --help` shows the commands".to_owned(),
-    }
+    names
 }
 
 /// Takes the hidden command out of lists of commands.

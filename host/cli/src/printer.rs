@@ -147,8 +147,11 @@ impl Printer {
         self.err(words);
     }
 
-    /// One of several points that belong to the note before.
-    pub(crate) fn point(&self, text: &str) {
+    /// One of several points that belong to the note before, which has this label: with `--quiet` both are printed or neither.
+    pub(crate) fn point(&self, label: &str, text: &str) {
+        if self.is_quiet && !LOUD.contains(&label) {
+            return;
+        }
         let (clean, _) = clean::text(text.trim_end());
         self.err(&format!("  - {}\n", clean.replace('\n', "\n    ")));
     }

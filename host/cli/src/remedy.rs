@@ -174,13 +174,16 @@ fn with_networks(request: &Request<'_>, networks: &[String]) -> Option<HttpRule>
 }
 
 /// Adds what would grant a request: of a path the directory that the tool declares, or that it lies in. The second is returned,
-/// if it is a guess. A path at the top is a directory: no grant is for all files.
+/// if it is a guess. A path at the top is a directory, unless its name has a dot, as that of a file.
 fn suggest<'a>(asked: &mut Suggestion, definition: &Definition, request: &'a Request<'_>) -> Option<&'a str> {
     match request {
         Request::File { access, path } => {
             let declared = directory_of(definition, path, PathUse { access: *access, is_directory: true });
-            let above = path.rsplit_once('/').map(|(above, _)| above);
-            let above = above.filter(|above| !above.is_empty() && declared == path);
+            let above = path.rsplit_once('/').and_then(|(above, name)| match above {
+                "" => name.contains('.').then_some("/"),
+                above => Some(above),
+            });
+            let above = above.filter(|_| declared == path);
             asked.add_directory(above.unwrap_or(declared), *access);
             return above;
         }

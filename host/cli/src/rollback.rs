@@ -20,6 +20,7 @@ pub(crate) fn rollback(printer: &Printer, global: &Global, args: &RollbackArgs) 
     if args.json {
         printer.json(&json!({
             "component": done.component, "from": done.from, "to": done.to, "replaced_file": done.replaced_file,
+            "kept": done.kept,
         }))?;
         return Ok(ExitStatus::Ok);
     }
@@ -27,10 +28,9 @@ pub(crate) fn rollback(printer: &Printer, global: &Global, args: &RollbackArgs) 
         "note",
         &format!("`{}` was rolled back from {} to {}, which was approved before", done.component, done.from, done.to),
     );
-    if !done.replaced_file {
-        let approve = config.hint.command("approve", &[], &[&done.component]);
-        printer.note("warning", "the component's file is a version that was never approved, and was left as it is");
-        printer.note("hint", &format!("run {approve}: it shows the component and asks for your approval; a server goes on with the approved version"));
+    if let Some(kept) = &done.kept {
+        let message = format!("the file that was replaced was never approved: a copy is in `{}`", kept.display());
+        printer.note("note", &message);
     }
     Ok(ExitStatus::Ok)
 }

@@ -7,12 +7,12 @@ mod report;
 mod resume;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, Contents, Denial, Executor, Limits, Outcome, Question,
-    RaisedKind, Refusal, Registry, Resume, Rights, Tool, ToolCall, ToolError,
+    CallContext, CallOptions, CallResult, Completion, ComponentKind, Contents, Denial, Executor, Limits, Outcome,
+    Question, RaisedKind, Refusal, Registry, Resume, Rights, Tool, ToolCall, ToolError,
 };
 use toolcell_build::SourceLine;
 
@@ -49,6 +49,10 @@ struct Typed<'a> {
     component: &'a str,
     /// The rights of the tool.
     rights: &'a Rights,
+    /// The component's file.
+    file: &'a Path,
+    /// Whether the call asked for anything that was denied.
+    is_denied: bool,
 }
 
 /// Makes the call.
@@ -60,7 +64,10 @@ pub(crate) async fn run(
 ) -> Result<ExitStatus, Failure> {
     // Everything that was typed is judged before anything is read, and everything is read before anything is compiled.
     let context = context::context(args.context.as_deref(), args.answer.as_deref(), args.state.as_deref())?;
-    let target = Target::of(args.call.tool.as_deref(), &args.call.arguments)?;
+    let is_program = args.grants.typed().iter().any(|grant| grant == "as=command");
+    let target = Target::of(args.call.tool.as_deref(), &args.call.arguments);
+    let target =
+        target.map_err(|failure| if is_program { target::of_program(failure, &args.call) } else { failure })?;
     let arguments = target.arguments.read()?;
     let mut config = config::read(global)?;
     config.hint = config.hint.with_call(args.call.tool.iter().chain(&args.call.arguments).cloned());
@@ -76,7 +83,11 @@ pub(crate) async fn run(
         Err(failure) if context.resume.is_some() => return Err(failure),
         Err(failure) => (None, Some(failure)),
     };
-    let (tool, rights) = &tool(printer, global, (args, target.tool), &config, &chosen, &context).await?;
+    let found = tool(printer, global, (args, target.tool), &config, &chosen, &context).await;
+    let is_program = matches!(chosen.kind(), ComponentKind::Command(_));
+    let (tool, rights) = &found.map_err(|failure| {
+        if is_program && failure.is_unknown_tool() { target::of_program(failure, &args.call) } else { failure }
+    })?;
     let name = tool.definition().name.as_str();
     let arguments = arguments.of(tool.definition());
 
@@ -116,6 +127,8 @@ pub(crate) async fn run(
             config: &config,
             component: chosen.configured.map_or("", |(name, _)| name),
             rights,
+            file: &chosen.path,
+            is_denied: !denials.is_empty(),
         };
         if let Some(question) = question.filter(|_| !args.json) {
             report::question(printer, question)?;
@@ -130,6 +143,9 @@ pub(crate) async fn run(
         } else {
             let (shown, lines) = for_a_person(&chosen, completion.result.clone());
             report::show(printer, &typed, tool, &shown, &lines)?;
+            // A tool that succeeded could do without such a file.
+            let is_ok = matches!(completion.result, CallResult::Outcome(Outcome::Ok(_)));
+            let denials: Vec<_> = denials.into_iter().filter(|denial| !is_ok || !live::is_top_file(denial)).collect();
             if !denials.is_empty() {
                 let (tenant, definition) = (context.tenant.as_deref(), tool.definition());
                 let asker = Asker { config: &config, chosen: &chosen, tenant, definition, rights };

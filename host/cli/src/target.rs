@@ -7,9 +7,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use toolcell::{DEFAULT_ARGUMENTS, Definition, Tool, names};
 
+use crate::args::CallArgs;
+use crate::config::quoted;
 use crate::failure::Failure;
 use crate::files::{self, Arguments};
 use crate::schema;
@@ -110,6 +112,13 @@ pub(crate) fn value(typed: &str, types: &[&str]) -> Value {
     }
 }
 
+/// The words that were typed after a program as they have to be: the member `args` of its arguments.
+pub(crate) fn of_program(failure: Failure, call: &CallArgs) -> Failure {
+    let words: Vec<_> = call.tool.iter().chain(&call.arguments).collect();
+    let args = quoted(&format!("args:={}", json!(words)));
+    failure.with_hint(format!("what a program gets as its words is its argument `args`: {args}"))
+}
+
 /// What to do where there is no tool to name.
 const NO_TOOLS: &str = "`toolcell check` shows which tools each tenant is offered";
 
@@ -191,8 +200,6 @@ pub(crate) fn shortened(word: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn target(words: &[&str]) -> Result<(Option<String>, String), String> {

@@ -1,6 +1,7 @@
 //! Time, sizes, counts and dates as a person writes them.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
@@ -18,6 +19,17 @@ pub(crate) fn counted(count: usize, thing: &str) -> String {
 /// A whole number, as it is typed for `--seed`.
 pub(crate) fn number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("write a whole number from 0 to {}", u64::MAX))
+}
+
+/// A whole number in these bounds, as it is typed for an option.
+pub(crate) fn whole<T>(bounds: RangeInclusive<T>) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
+where
+    T: FromStr + PartialOrd + fmt::Display + Clone + Send + Sync + 'static,
+{
+    move |text| {
+        let wanted = || format!("write a whole number from {} to {}", bounds.start(), bounds.end());
+        text.parse().ok().filter(|number| bounds.contains(number)).ok_or_else(wanted)
+    }
 }
 
 /// A text that is no date.

@@ -152,7 +152,7 @@ impl<'a> Difference<'a> {
         }
         let (came, went) = self.imports();
         let of_tools = self.tools().into_iter().flat_map(|(tool, _, changes)| {
-            changes.into_iter().map(move |change| format!("{tool}{}", clean::shown(&change.place)))
+            changes.into_iter().map(move |change| format!("{tool}: {}", clean::shown(&rest::in_words(&change.place))))
         });
         let publisher =
             self.publishers().map(|(old, new)| format!("its publisher was {}, and is {new} now", clean::shown(old)));

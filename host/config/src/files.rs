@@ -260,7 +260,10 @@ fn name_of(kind: FileType) -> &'static str {
 /// The error of a file that cannot be opened, with the file beside it that was probably meant.
 pub fn not_opened(path: &Path, error: io::Error) -> Error {
     let is_absent = error.kind() == io::ErrorKind::NotFound;
-    let hint = if is_absent {
+    let address = path.to_str().filter(|path| path.starts_with("https://") || path.starts_with("http://"));
+    let hint = if let (true, Some(address)) = (is_absent, address) {
+        format!("a component is a file on this machine: download it first, `curl -fLO {}`", quoted(address))
+    } else if is_absent {
         nearest(path)
     } else if error.kind() == io::ErrorKind::PermissionDenied {
         "make it readable: `chmod u+r` if it is yours".to_owned()

@@ -1,7 +1,10 @@
-//! Makes the version of a component current again that was approved before the current one.
+//! Makes the version of a component current again that was approved before the current one, or puts the current one back where
+//! another file has taken its place.
 //!
 //! Invariants: what becomes current was approved by this user and has the digest of that time; the configuration's demands,
-//! a signature or a digest, count for it as for any other; a file that was never approved is not overwritten.
+//! a signature or a digest, count for it as for any other; a file that was never approved is kept beside the component.
+
+use std::path::{Path, PathBuf};
 
 use toolcell::names;
 
@@ -19,17 +22,20 @@ const MODE: u32 = 0o644;
 pub struct RolledBack {
     /// The component's name.
     pub component: String,
-    /// The digest of the version that was current.
+    /// The digest of the version before: the one that was current, or the file that had taken its place.
     pub from: String,
     /// The digest of the version that is current now.
     pub to: String,
-    /// Whether the component's file was replaced. It was not if it is a version that was never approved.
+    /// Whether the component's file was replaced. It was not if it is the version that is current now.
     pub replaced_file: bool,
+    /// A copy of the file that was replaced, if that was never approved.
+    pub kept: Option<PathBuf>,
 }
 
 impl Configuration {
-    /// Makes the previously approved version of a component current again: in the lock, and as the component's file if that
-    /// was the version that is current now. What was current stays kept.
+    /// Makes the previously approved version of a component current again: in the lock, and as the component's file. What was
+    /// current stays kept. If the file is missing, or was overwritten with a version that is not approved, the version that is
+    /// current in the lock is put back in its place, and the lock stays as it is.
     ///
     /// # Errors
     /// [`Error::Usage`] for a name that is no component's or that needs no approval, [`Error::NotApproved`] if the
@@ -56,27 +62,50 @@ impl Configuration {
             let message = format!("the component `{name}` is not approved, so it cannot be rolled back");
             Error::not_approved(crate::Unapproved::New, message, self.how_to_approve(name))
         })?;
-        let (previous, kept) = self.before(name, current)?;
-        chosen.judged(&kept.bytes, &chosen.path, Some(&kept.signature))?;
-        let replaced_file = self.is_file(&chosen.path, current);
+        let found = match files::component(&chosen.path) {
+            Err(_) if !chosen.path.exists() => None,
+            read => Some(read?),
+        };
+        let there = found.as_deref().map(digest);
+        let is_there = |version: &Approved| there.as_ref() == Some(&version.digest);
+        let before = self.before(name, current);
+        let is_before = before.as_ref().is_ok_and(|(before, _)| is_there(before));
+        let overwritten = self.versions(name).filter(|_| !is_there(current) && !is_before);
+        let (to, bytes) = match overwritten.and_then(|versions| versions.kept(&current.digest)) {
+            Some(bytes) => (current.clone(), bytes),
+            None => before?,
+        };
+        chosen.judged(&bytes.bytes, &chosen.path, Some(&bytes.signature))?;
+        let replaced_file = !is_there(&to);
         // On the disk before the lock is written, in its place after: a lock that cannot be written changes nothing.
         let failed = |error| {
             let message = format!("cannot write `{}`", chosen.shown());
             Error::caused(message, error, "check that its directory is writable and its disk is not full")
         };
-        let mut writes = Vec::new();
+        let (mut writes, mut kept) = (Vec::new(), None);
         if replaced_file {
             // Where the path is a link, its target is replaced.
-            let path = std::fs::canonicalize(&chosen.path).map_err(failed)?;
-            writes.push(Written::new(&path, &kept.bytes, MODE).map_err(failed)?);
-            if let (Some(demand), Some(text)) = (chosen.demand, files::signature(&kept.signature)?) {
+            let path =
+                std::fs::canonicalize(&chosen.path).or_else(|_| std::path::absolute(&chosen.path)).map_err(failed)?;
+            if let (Some(found), Some(there)) = (&found, &there)
+                && !self.was_approved(name, there)
+            {
+                let copy = beside(&path, there);
+                Written::new(&copy, found, MODE).and_then(Written::put).map_err(failed)?;
+                kept = Some(copy);
+            }
+            writes.push(Written::new(&path, &bytes.bytes, MODE).map_err(failed)?);
+            if let (Some(demand), Some(text)) = (chosen.demand, files::signature(&bytes.signature)?) {
                 writes.push(Written::new(&demand.signature(&chosen.path), &text, MODE).map_err(failed)?);
             }
         }
-        let (from, to) = (current.digest.clone(), previous.digest.clone());
-        self.record(&lock, &[(name.to_owned(), previous)], &[])?;
+        let from = there.filter(|_| to == *current).unwrap_or_else(|| current.digest.clone());
+        let digest = to.digest.clone();
+        if to != *current {
+            self.record(&lock, &[(name.to_owned(), to)], &[])?;
+        }
         writes.into_iter().try_for_each(Written::put).map_err(failed)?;
-        Ok(RolledBack { component: name.to_owned(), from, to, replaced_file })
+        Ok(RolledBack { component: name.to_owned(), from, to: digest, replaced_file, kept })
     }
 
     /// The version that was approved before this one, with its bytes.
@@ -95,7 +124,15 @@ impl Configuration {
         Ok((previous, kept))
     }
 
-    fn is_file(&self, path: &std::path::Path, approved: &Approved) -> bool {
-        files::component(path).is_ok_and(|bytes| digest(&bytes) == approved.digest)
+    /// Whether this version of a component was approved and is kept.
+    fn was_approved(&self, name: &str, digest: &str) -> bool {
+        self.versions(name).is_some_and(|versions| versions.kept(digest).is_some())
     }
+}
+
+/// Where the copy of a file is kept that was never approved: its name ends with the beginning of its digest.
+fn beside(path: &Path, digest: &str) -> PathBuf {
+    const SHOWN: usize = 8;
+    let hex = digest.split(':').next_back().and_then(|hex| hex.get(..SHOWN)).unwrap_or_default();
+    path.with_added_extension(format!("replaced-{hex}"))
 }

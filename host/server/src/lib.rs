@@ -24,6 +24,7 @@
 mod account;
 mod artifacts;
 mod auth;
+mod call_log;
 mod calls;
 mod catalogue;
 #[cfg(feature = "config")]

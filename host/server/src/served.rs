@@ -12,6 +12,7 @@ use toolcell::{Event, Executor, RawCall, Registry, Runner, Tenant, Tool, ToolCal
 
 use crate::account::Account;
 use crate::artifacts::{Artifacts, Layer};
+use crate::call_log::CallLog;
 use crate::facade::{self, ManyTools, facade};
 use crate::metrics::{Metrics, TenantMetrics};
 use crate::quota::Quota;
@@ -148,7 +149,8 @@ impl Served {
         }
         let view = |name: Option<&str>, tenant: &ServedTenant| {
             let measured = metrics.of_tenant(name, tools.iter().map(|tool| tool.definition().name.clone()));
-            Arc::new(View::new(&tools, tenant, executor.clone(), account(name), measured, many))
+            let log = CallLog::of_tenant(name);
+            Arc::new(View::new(&tools, tenant, executor.clone(), account(name), (measured, log), many))
         };
         let views = tenants.iter().map(|(name, tenant)| (name.clone(), view(Some(name), tenant))).collect();
         let untenanted = untenanted.as_ref().map(|tenant| view(None, tenant));
@@ -197,7 +199,7 @@ impl View {
         tenant: &ServedTenant,
         executor: Executor,
         account: Arc<Account>,
-        metrics: TenantMetrics,
+        (metrics, log): (TenantMetrics, CallLog),
         many: ManyTools,
     ) -> Self {
         let is_seen = |name: &String| tenant.tools.as_ref().is_none_or(|tools| tools.contains(name));
@@ -213,6 +215,7 @@ impl View {
         let executor = executor.with_additional_events(move |event: Event| {
             charged.charge(&event);
             measured.count(&event);
+            log.tell(&event);
         });
         let runner = Runner::new(registry(tools.values().cloned()));
         Self { tools, is_searched, executor, runner, quota: tenant.quota, account, metrics }

@@ -86,14 +86,34 @@ impl Cases {
     /// # Cancel safety
     /// May be dropped.
     pub async fn fuzz(&self, options: &FuzzOptions) -> Result<Vec<FuzzReport>, Error> {
+        self.fuzz_observed(options, || ()).await
+    }
+
+    /// As [`fuzz`](Self::fuzz); `called` is called after each call with generated arguments.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    /// May be dropped.
+    pub async fn fuzz_observed(
+        &self,
+        options: &FuzzOptions,
+        called: impl Fn() + Send + Sync,
+    ) -> Result<Vec<FuzzReport>, Error> {
         let mut reports = Vec::new();
         for tool in self.offered().await? {
-            reports.push(self.fuzz_tool(&tool, options).await?);
+            reports.push(self.fuzz_tool(&tool, options, &called).await?);
         }
         Ok(reports)
     }
 
-    async fn fuzz_tool(&self, tool: &Offered, options: &FuzzOptions) -> Result<FuzzReport, Error> {
+    async fn fuzz_tool(
+        &self,
+        tool: &Offered,
+        options: &FuzzOptions,
+        called: &(impl Fn() + Send + Sync),
+    ) -> Result<FuzzReport, Error> {
         let schema = tool.parameters.clone().unwrap_or_else(|| json!({"type": "object"}));
         let validator = jsonschema::draft202012::new(&schema).map_err(|error| {
             let message = format!("the parameters of `{}` are not a JSON Schema: {error}", tool.name);
@@ -106,7 +126,9 @@ impl Cases {
                 (0..ATTEMPTS).map(|_| generator.value()).find(|value| value.is_object() && validator.is_valid(value));
             let Some(arguments) = made else { break };
             report.calls += 1;
-            let Some(failure) = self.failure(tool, &arguments).await? else { continue };
+            let failure = self.failure(tool, &arguments).await?;
+            called();
+            let Some(failure) = failure else { continue };
             if report.failures.iter().any(|known| known.is_like(&failure)) {
                 continue;
             }

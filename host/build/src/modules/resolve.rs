@@ -186,6 +186,16 @@ impl<'p> Resolver<'p> {
                 );
                 return fault(from, &message, hint);
             }
+            let above = self.root.ancestors().skip(1).map(|folder| folder.join(PACKAGES));
+            if let Some(shared) = above.into_iter().find(|packages| packages.join(name).is_dir()) {
+                let message = format!(
+                    "cannot import `{specifier}`: the package `{name}` is in `{}`, and only packages in the project's folder \
+                     are read",
+                    shared.display()
+                );
+                let hint = format!("install it into the project's folder: `npm install --no-workspaces {name}`");
+                return fault(from, &message, &hint);
+            }
             // To install whatever package has the mistyped name would be dangerous.
             let hint = match names::nearest(name, [SDK]) {
                 Some(sdk) => format!("did you mean `{sdk}`?"),

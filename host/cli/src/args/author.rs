@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::ValueHint;
 
 use crate::built::HERE;
-use crate::units::{Time, number};
+use crate::units::{Time, number, whole};
 
 /// Make a small project with one working tool
 ///
@@ -104,7 +104,7 @@ pub(crate) struct TestArgs {
     #[arg(long)]
     pub(crate) coverage: bool,
     /// After the cases, call each tool this many times with arguments made from its schema
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=1_000_000_u32))]
     pub(crate) fuzz: Option<u32>,
     /// Make the arguments of `--fuzz` from this number: the same one makes the same arguments
     #[arg(long, value_name = "NUMBER", value_parser = number, default_value_t = 0, requires = "fuzz")]

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{ValueEnum, ValueHint, value_parser};
+use clap::{ValueEnum, ValueHint};
 use toolcell::{MAX_CELLS, OnToolError, UnknownTools};
 
 use super::{GrantArgs, LimitArgs, complete};
 use crate::format::{self, Format};
+use crate::units::whole;
 
 /// Make many calls and print a message for each
 ///
@@ -48,8 +49,8 @@ pub(crate) struct BatchArgs {
     #[arg(long, value_enum, value_name = "POLICY", default_value_t = OnFailure::Continue)]
     pub(crate) on_tool_error: OnFailure,
     /// The most calls at once [default: two for each core]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=i64::from(MAX_CELLS)))]
-    pub(crate) max_concurrency: Option<u16>,
+    #[arg(long, value_name = "N", value_parser = whole(1..=MAX_CELLS))]
+    pub(crate) max_concurrency: Option<u32>,
     /// Print JSON also if the run cannot start: {"error"}
     ///
     /// All other output is JSON anyway.

@@ -65,8 +65,9 @@ pub(crate) struct ApproveArgs {
 /// Make the previously approved version of a component current again
 ///
 /// The state directory keeps the last eight approved versions of each component. The version before the current one
-/// becomes current: in `toolcell.lock`, and as the component's file. A file that was never approved is left as it is. A
-/// second rollback goes back one version more. To go forward, put the newer file in place and run `toolcell approve`.
+/// becomes current: in `toolcell.lock`, and as the component's file. If the file is missing, or is a version that was never
+/// approved, the current version is put back in its place first, and a copy of the other file is kept beside it. A second
+/// rollback goes back one version more. To go forward, put the newer file in place and run `toolcell approve`.
 ///
 /// The versions are those that you approved or used on this machine. The demands of `toolcell.toml`, a signature or a digest,
 /// apply to an earlier version too.
@@ -81,7 +82,7 @@ pub(crate) struct RollbackArgs {
     /// The component: its name in `toolcell.toml`
     #[arg(value_name = "NAME", add = complete::components())]
     pub(crate) component: String,
-    /// Print one JSON object instead: {"component", "from", "to", "replaced_file"}
+    /// Print one JSON object instead: {"component", "from", "to", "replaced_file", "kept"}
     #[arg(long)]
     pub(crate) json: bool,
 }

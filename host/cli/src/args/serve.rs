@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Subcommand, ValueHint};
 
-use crate::units::{Size, Time};
+use crate::units::{Size, Time, whole};
 
 /// Where a server listens unless another address is given.
 const ADDRESS: &str = "127.0.0.1:8700";
@@ -71,7 +71,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "TIME", default_value_t = Time(Duration::from_secs(1)))]
     pub(crate) watch: Time,
     /// The most calls that run at once
-    #[arg(long, value_name = "NUMBER", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 64, value_parser = whole(1..=1000_u32))]
     pub(crate) cells: u32,
     /// Offer a search instead of the list if there are more tools than this
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]

@@ -15,6 +15,7 @@ use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::host;
 use crate::printer::Printer;
+use crate::units::counted;
 use crate::{clean, table};
 
 /// What `--json` prints.
@@ -49,7 +50,11 @@ pub(crate) async fn test(printer: &Printer, global: &Global, args: &TestArgs) ->
         Some(calls) => {
             let mut options = FuzzOptions::new(calls as usize);
             options.seed = args.fuzz_seed;
-            Some(cases(printer, global, component, &[])?.fuzz(&options).await?)
+            let cases = cases(printer, global, component, &[])?;
+            let all = options.calls * cases.tools().await?.len();
+            printer.step(&format!("making {} with generated arguments", counted(all, "call")));
+            let bar = printer.bar(all as u64, "calls with generated arguments");
+            Some(cases.fuzz_observed(&options, bar.counter()).await?)
         }
         None => None,
     };

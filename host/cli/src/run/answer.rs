@@ -1,8 +1,9 @@
 //! A person's answer to a tool's question, asked for at the terminal.
 //!
-//! In: the question. Out: an answer that fits its schema; none where the person gives none.
+//! In: the question. Out: an answer that fits its schema and is one of its options; none where the person gives none.
 //! Not here: an answer that is typed with the command (`--answer`).
 
+use serde_json::Value;
 use toolcell::{Json, Question};
 
 use crate::files;
@@ -16,6 +17,7 @@ pub(super) fn ask(printer: &Printer, question: &Question) -> Option<Json> {
     }
     let schema = question.answer_schema.as_ref().map(Json::to_value);
     let types = schema.as_ref().map(schema::own_types).unwrap_or_default();
+    let choices = choices(question);
     loop {
         printer.prompt("your answer (empty: answer later): ");
         let typed = files::answer()?;
@@ -23,19 +25,38 @@ pub(super) fn ask(printer: &Printer, question: &Question) -> Option<Json> {
         if typed.is_empty() {
             return None;
         }
-        let answer = Json::from(answer(typed, &types));
+        let answer = answer(typed, &types, &choices);
+        if !choices.is_empty() && !choices.contains(&answer) {
+            printer.note("error", "the answer is none of the options");
+            continue;
+        }
+        let answer = Json::from(answer);
         match question.check_answer(&answer) {
             Ok(()) => return Some(answer),
             Err(faults) => {
                 printer.note("error", "the answer is not what the tool asks for");
-                faults.iter().for_each(|fault| printer.point(&fault.to_string()));
+                faults.iter().for_each(|fault| printer.point("error", &fault.to_string()));
             }
         }
     }
 }
 
-/// What was typed as a value: JSON where the schema says nothing and it is JSON.
-fn answer(typed: &str, types: &[&str]) -> serde_json::Value {
+/// The options of a question that are answers: plain values that fit its schema. Other options describe answers.
+fn choices(question: &Question) -> Vec<Value> {
+    let is_answer = |value: &Value| {
+        !(value.is_object() || value.is_array()) && question.check_answer(&Json::from(value.clone())).is_ok()
+    };
+    match question.options.as_ref().map(Json::to_value) {
+        Some(Value::Array(options)) if options.iter().all(is_answer) => options,
+        Some(_) | None => Vec::new(),
+    }
+}
+
+/// What was typed as a value: an option that is this text, otherwise JSON where the schema says nothing and it is JSON.
+fn answer(typed: &str, types: &[&str], choices: &[Value]) -> Value {
+    if types.is_empty() && choices.iter().any(|choice| choice == typed) {
+        return typed.into();
+    }
     if types.is_empty() {
         return serde_json::from_str(typed).unwrap_or_else(|_| typed.into());
     }
@@ -46,7 +67,7 @@ fn answer(typed: &str, types: &[&str]) -> serde_json::Value {
 mod tests {
     use serde_json::json;
 
-    use super::answer;
+    use super::*;
 
     #[test]
     fn an_answer_is_text_or_json_as_the_schema_says() {
@@ -58,7 +79,24 @@ mod tests {
             ("{\"a\": 1}", &["object"], json!({"a": 1})),
             ("x", &["object"], json!("x")),
         ] {
-            assert_eq!(answer(typed, types), expected, "{typed}");
+            assert_eq!(answer(typed, types, &[]), expected, "{typed}");
         }
+        assert_eq!(answer("2", &[], &[json!("1"), json!("2")]), json!("2"), "an option that is text");
+        assert_eq!(answer("2", &[], &[json!(1), json!(2)]), json!(2), "an option that is a number");
+    }
+
+    #[test]
+    fn options_that_are_plain_values_are_the_answers() {
+        for (options, choices) in [
+            (json!(["18:00", "20:00"]), 2),
+            (json!([1, true, null]), 3),
+            (json!([{"field": "time", "choices": ["18:00"]}]), 0),
+            (json!({"a": 1}), 0),
+            (json!([]), 0),
+        ] {
+            assert_eq!(super::choices(&Question::new("?").with_options(options)).len(), choices);
+        }
+        let member = Question::new("?").with_options(json!(["18:00"])).with_answer_schema(json!({"type": "object"}));
+        assert!(super::choices(&member).is_empty(), "options of a member of the answer");
     }
 }

@@ -151,6 +151,12 @@ fn is_path(denial: &Denial) -> bool {
     path(denial).is_some()
 }
 
+/// Whether a path is a file at the top, such as `/pyvenv.cfg`: a grant for its directory would be one for all files.
+pub(super) fn is_top_file(denial: &Denial) -> bool {
+    path(denial)
+        .is_some_and(|path| path.rsplit_once('/').is_some_and(|(above, name)| above.is_empty() && name.contains('.')))
+}
+
 /// Whether a path is where systems keep files for all programs, such as `/etc/localtime`.
 pub(crate) fn is_of_system(path: &str) -> bool {
     SYSTEM.iter().any(|directory| path.starts_with(directory))

@@ -20,10 +20,10 @@ pub(crate) fn tell(printer: &Printer, call: &CallArgs, again: &Again, text: &str
     let is_empty =
         text.trim().is_empty() && faults.iter().any(|fault| matches!(fault.kind, FaultKind::Required { .. }));
     if is_empty {
-        printer.point(&format!("{place} is empty, or only white space, which means `{{}}`"));
+        printer.point("error", &format!("{place} is empty, or only white space, which means `{{}}`"));
     }
     for fault in faults {
-        printer.point(&fault.to_string());
+        printer.point("error", &fault.to_string());
     }
     if let [only] = call.arguments.as_slice()
         && files::is_forgotten_at(only)

@@ -7,8 +7,8 @@ use std::fmt::Display;
 use serde::Serialize;
 use serde_json::Value;
 use toolcell::{
-    CallResult, Definition, Exit, Halt, HandlerError, Json, LimitHit, LimitKind, Media, Outcome, Output, Part,
-    Question, Raised, RaisedKind, Refusal, Resource, ReturnRule, Timeout, Tool, ToolError,
+    CallResult, DEFAULT_MEMORY, Definition, Exit, Halt, HandlerError, Json, LimitHit, LimitKind, Media, Outcome,
+    Output, Part, Question, Raised, RaisedKind, Refusal, Resource, ReturnRule, Timeout, Tool, ToolError,
 };
 use toolcell_build::{SourceLine, shown_lines};
 
@@ -19,6 +19,7 @@ use crate::printer::Printer;
 use crate::units::{Count, Size, Time};
 use crate::{built, clean, schema, table, unset};
 
+const MIB: u64 = 1 << 20;
 /// Lines of a guest's backtrace.
 const FRAMES: usize = 5;
 /// How a function without a name is called there.
@@ -104,6 +105,11 @@ struct Told<'a> {
 fn handler_error(printer: &Printer, error: &HandlerError) -> Result<(), Failure> {
     let HandlerError { message, data, retryable, retry_after_ms, .. } = error;
     printer.json(&Told { error: message, data: data.as_ref(), retryable: *retryable, retry_after_ms: *retry_after_ms })
+}
+
+/// Whether a tool declares a need of which nothing is granted.
+fn lacks_grants(typed: &Typed<'_>, definition: &Definition) -> bool {
+    gaps::of(typed.config, typed.component, typed.rights, definition).iter().any(|gap| gap.clause().is_some())
 }
 
 /// Tells what a tool that failed declares and is not granted: the tool's own words may not say that a grant is missing.
@@ -229,13 +235,23 @@ fn is_nameless(backtrace: &[String]) -> bool {
 /// What to do about it.
 fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
     let own = tool.limits();
-    // In the folder of the project the reader is the author.
-    let is_author = built::component(&typed.args.call.component, typed.again).is_ok_and(|built| built.is_some());
-    let tell = if is_author { "correct it" } else { "tell its author" };
+    let tell = if built::is_of_project(typed.file, typed.again) { "correct it" } else { "tell its author" };
+    let bug = if typed.is_denied || lacks_grants(typed, tool.definition()) {
+        format!("what is not granted may be the cause; otherwise it is a bug in the tool: {tell}")
+    } else {
+        format!("a bug in the tool: {tell}")
+    };
     let more_memory = raise(typed, "memory", Size(typed.limits.memory), Size(own.memory));
     match error {
-        ToolError::HandlerRaised(Raised { limit: Some(LimitHit { kind: LimitKind::Memory, .. }), .. })
-        | ToolError::HandlerRaised(Raised { kind: RaisedKind::LimitAtStart, .. }) => more_memory,
+        ToolError::HandlerRaised(Raised { kind: RaisedKind::LimitAtStart, limit, .. }) => {
+            let asked = limit.map_or(0, |limit| limit.asked.div_ceil(MIB).saturating_mul(MIB));
+            let enough = Size(asked.max(DEFAULT_MEMORY));
+            format!(
+                "{}, for example to {enough}",
+                raised(typed, ("memory", "memory"), Size(typed.limits.memory), Size(own.memory))
+            )
+        }
+        ToolError::HandlerRaised(Raised { limit: Some(LimitHit { kind: LimitKind::Memory, .. }), .. }) => more_memory,
         ToolError::HandlerRaised(Raised { limit: Some(LimitHit { kind, .. }), .. }) => fixed(*kind, tell),
         ToolError::HandlerRaised(Raised { kind: RaisedKind::StackOverflow, .. }) => {
             format!("the arguments may be nested too deep for the tool; otherwise it is a bug in the tool: {tell}")
@@ -245,12 +261,12 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
         }
         ToolError::HandlerRaised(Raised { backtrace, .. }) if is_nameless(backtrace) => {
             format!(
-                "a bug in the tool: {tell}; to see the names of functions here, build the tool with \
+                "{bug}; to see the names of functions here, build the tool with \
                  `strip = \"debuginfo\"` in `[profile.release]`"
             )
         }
-        ToolError::HandlerRaised(_) if has_own_message(error) => format!("a bug in the tool: {tell}"),
-        ToolError::HandlerRaised(_) => format!("a bug in the tool: {tell}; `--json` has all functions on the stack"),
+        ToolError::HandlerRaised(_) if has_own_message(error) => bug,
+        ToolError::HandlerRaised(_) => format!("{bug}; `--json` has all functions on the stack"),
         ToolError::HandlerExit(Exit::Called { .. }) => {
             format!(
                 "a tool has to return an answer: {tell}; WASI tells the host only whether the exit was a success, not its code"
@@ -309,9 +325,14 @@ fn raise_or<T: PartialOrd + Display>(
     own: T,
     instead: &str,
 ) -> String {
+    format!("{}, or {instead}", raised(typed, (limit, option), by_all, own))
+}
+
+/// The first part of that: where it is raised, and what it is now.
+fn raised<T: PartialOrd + Display>(typed: &Typed<'_>, (limit, option): (&str, &str), by_all: T, own: T) -> String {
     match &typed.section {
-        Some(section) if own < by_all => format!("raise `{limit}` in [{section}.limits] (now {own}), or {instead}"),
-        Some(_) | None => format!("raise `--{option}` (now {by_all}), or {instead}"),
+        Some(section) if own < by_all => format!("raise `{limit}` in [{section}.limits] (now {own})"),
+        Some(_) | None => format!("raise `--{option}` (now {by_all})"),
     }
 }
 

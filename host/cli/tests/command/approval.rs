@@ -122,10 +122,10 @@ fn a_component_that_changed_is_refused_until_the_difference_is_approved() {
     let narrower = schema(r#"{"properties": {"to": {"description": "who", "enum": ["a"]}}}"#);
     let needy = Hostile { needs: NEEDS, ..Hostile::answering(Answer::Echo) }.component();
     for (old, new, needle) in [
-        (&plain.component(), &described, format!("{tool}/parameters/properties/to/description")),
-        (&described, &poisoned, format!("{tool}/parameters/properties/to/description")),
-        (&described, &narrower, format!("{tool}/parameters/properties/to/enum")),
-        (&plain.component(), &needy, format!("{tool}/needs/0/kind")),
+        (&plain.component(), &described, format!("{tool}: parameter to, description")),
+        (&described, &poisoned, format!("{tool}: parameter to, description")),
+        (&described, &narrower, format!("{tool}: parameter to, enum")),
+        (&plain.component(), &needy, format!("{tool}: needs, 0, kind")),
         (&plain.component(), &bytes("hello"), "it also imports wasi:".to_owned()),
         (&bytes("hello"), &plain.component(), "it no longer imports wasi:".to_owned()),
         // What it would also need a grant for is told as a change, not as a want.

@@ -69,6 +69,7 @@ export default tool({ name: "greet", description: "Counts.", parameters, handler
     let words = ["test", "greeter", "--fuzz", "40", "--fuzz-seed", "3", "--coverage", "--junit", "report.xml"];
     let found = place.typed(&words);
     assert_eq!(found.status, 1, "{found}");
+    assert!(found.stderr.contains("note: making 40 calls with generated arguments\n"), "{found}");
     for told in [
         "1 passed, 0 failed",
         "no case gives    list",
@@ -97,8 +98,12 @@ export default tool({ name: "greet", description: "Throws.", handler: () => { th
         quiet.status == 20 && quiet.stderr.starts_with("error: the tool aborted: RangeError: too many\n"),
         "{quiet}"
     );
-    for (component, hint) in [("greeter", "a bug in the tool: correct it"), ("greeter/greeter.wasm", "tell its author")]
-    {
+    fs::copy(place.path().join("greeter/greeter.wasm"), place.path().join("copied.wasm")).expect("a copy");
+    for (component, hint) in [
+        ("greeter", "a bug in the tool: correct it"),
+        ("greeter/greeter.wasm", "a bug in the tool: correct it"),
+        ("copied.wasm", "a bug in the tool: tell its author"),
+    ] {
         let shown = place.typed(&["run", component, "{}"]);
         assert!(shown.stderr.contains(hint) && shown.stderr.matches("too many").count() == 1, "{shown}");
         assert!(

@@ -1,11 +1,13 @@
 //! The command as a person or a program uses it: what is typed, what comes out, and the exit status.
 
+mod advice;
 mod approval;
 mod archives;
 mod author;
 mod bad_input;
 mod batch;
 mod built;
+mod call_log;
 mod calls;
 mod clash;
 mod decide;

@@ -36,10 +36,20 @@ fn the_version_before_is_used_again() {
     fs::write(place.path().join("mine.wasm"), version("Greets twice.")).expect("no error");
     place.approve();
     fs::write(place.path().join("mine.wasm"), version("Never approved.")).expect("no error");
-    let shown = place.typed(&["rollback", "mine", "--json"]);
-    assert_eq!((shown.status, &shown.json()["replaced_file"]), (0, &false.into()), "{shown}");
-    assert_eq!(fs::read(place.path().join("mine.wasm")).expect("no error"), version("Never approved."));
     assert_eq!(place.typed(&["tools", "mine"]).status, 21);
+    let shown = place.typed(&["rollback", "mine", "--json"]);
+    assert_eq!((shown.status, &shown.json()["replaced_file"]), (0, &true.into()), "{shown}");
+    let kept = shown.json()["kept"].as_str().expect("a path").to_owned();
+    assert_eq!(
+        fs::read(kept.replace("HERE", place.path().to_str().expect("UTF-8"))).expect("no error"),
+        version("Never approved.")
+    );
+    assert_eq!(listed(), "Greets twice.", "the version that is current comes back first");
+    fs::remove_file(place.path().join("mine.wasm")).expect("no error");
+    assert_eq!(place.typed(&["rollback", "mine"]).status, 0);
+    assert_eq!(listed(), "Greets twice.", "a file that is missing comes back likewise");
+    assert_eq!(place.typed(&["rollback", "mine"]).status, 0);
+    assert_eq!(listed(), "Greets.");
 }
 
 #[test]

@@ -76,6 +76,22 @@ fn a_person_is_asked_again_until_the_answer_fits() {
     assert_eq!(typed(&words).status, 11);
 }
 
+#[test]
+fn an_answer_is_one_of_the_options() {
+    const TOOL: &str = r#"import { askUser, tool } from "toolcell";
+export default tool({ name: "when", description: "Asks.", handler: (_, context) =>
+    context.answer ?? askUser("When?", { options: ["18:00", "20:00"] }) });"#;
+    let place = Place::new("");
+    assert_eq!(place.typed(&["new", "when"]).status, 0);
+    std::fs::write(place.path().join("when/src/tool.js"), TOOL).expect("a file");
+    let built = place.typed(&["build", "when"]);
+    assert_eq!(built.status, 0, "{built}");
+    let file = place.path().join("when/when.wasm").display().to_string();
+    let (status, seen) = at_a_terminal(&[("NO_COLOR", "1")], &["run", &file], (PROMPT, "19:00\n20:00\n"));
+    assert!(seen.contains("error: the answer is none of the options\n"), "{seen}");
+    assert_eq!((status, seen.matches(PROMPT).count()), (Some(0), 2), "{seen}");
+}
+
 /// Who said no is not told how to say yes.
 #[test]
 fn an_answer_that_is_no_yes_approves_nothing() {

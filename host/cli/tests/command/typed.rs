@@ -79,6 +79,7 @@ pub(crate) fn check(name: &str, shown: &Shown) {
         (r#""(fuel|wall_us|peak_memory|used_ms)":\d+"#, r#""$1":N"#),
         (r"used_ms \d+", "used_ms N"),
         (r"\d+ fuel, [\d.]+ ms, [\d.]+ MiB", "N fuel, N ms, N MiB"),
+        (r"p50 [\d.]+ ms, p99 [\d.]+ ms, \d+[kMG]? fuel", "p50 N ms, p99 N ms, N fuel"),
         (r"(asked for|needs) \d+ bytes", "$1 N bytes"),
         (r"(size +)[\d.]+ ([KM]i)?B.*: .*", "${1}…"),
         (r"(made with  +).*", "${1}…"),

@@ -125,7 +125,7 @@ impl Page {
 }
 
 /// A place in a definition as a person says it: `parameter city, pattern` for `/parameters/properties/city/pattern`.
-fn in_words(place: &str) -> String {
+pub(super) fn in_words(place: &str) -> String {
     let parts: Vec<_> = place.split('/').skip(1).map(|part| part.replace("~1", "/").replace("~0", "~")).collect();
     let parts: Vec<_> = parts.iter().map(String::as_str).collect();
     let (mut words, mut rest) = match parts.as_slice() {

@@ -73,8 +73,11 @@ async fn the_version_before_becomes_current_again() {
     place.approve(&["one"]).await;
     place.write("one.wasm", tool("one", "Never approved."));
     let rolled_back = place.read().rollback("one").expect("no error");
-    assert!(!rolled_back.replaced_file, "a file that was never approved is not overwritten");
-    assert_eq!(place.file("one.wasm"), tool("one", "Never approved."));
+    let kept = rolled_back.kept.expect("a copy of the file that was never approved");
+    assert_eq!(std::fs::read(kept).expect("no error"), tool("one", "Never approved."));
+    assert_eq!(place.file("one.wasm"), tool("one", "After."));
+    let rolled_back = place.read().rollback("one").expect("no error");
+    assert!(rolled_back.replaced_file && rolled_back.kept.is_none(), "{rolled_back:?}");
     assert_eq!(description(&place.load().await, "one"), "The first.");
     // A configuration that demands another digest has the last word.
     place.write("one.wasm", tool("one", "After."));

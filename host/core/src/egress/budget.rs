@@ -92,15 +92,17 @@ impl Budget {
                            searched for one: all further requests are refused";
             return Err(SendError::OverBudget(Share::Closed, problem.to_owned()));
         }
-        take(Defence::Requests, &self.0.requests, 1, Share::Requests, "the call has used all its requests")
+        let problem = format!("the call has used all of its {DEFAULT_REQUESTS} requests");
+        take(Defence::Requests, &self.0.requests, 1, Share::Requests, problem)
     }
 
     pub(crate) fn take_sent(&self, bytes: u64) -> Result<(), SendError> {
-        take(Defence::SentBytes, &self.0.sent, bytes, Share::Sent, "the call's limit of bytes to send is exceeded")
+        let problem = format!("the call would send more than its limit of {} MiB", DEFAULT_SENT >> 20);
+        take(Defence::SentBytes, &self.0.sent, bytes, Share::Sent, problem)
     }
 
     pub(super) fn take_received(&self, bytes: u64) -> Result<(), SendError> {
-        let problem = "the call's limit of bytes to receive is exceeded";
+        let problem = format!("the call would receive more than its limit of {} MiB", DEFAULT_RECEIVED >> 20);
         take(Defence::ReceivedBytes, &self.0.received, bytes, Share::Received, problem)
     }
 
@@ -116,11 +118,11 @@ impl Default for Budget {
     }
 }
 
-fn take(defence: Defence, left: &AtomicU64, amount: u64, share: Share, problem: &str) -> Result<(), SendError> {
+fn take(defence: Defence, left: &AtomicU64, amount: u64, share: Share, problem: String) -> Result<(), SendError> {
     if !stands(defence) {
         return Ok(());
     }
     left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(amount))
         .map(|_| ())
-        .map_err(|_| SendError::OverBudget(share, problem.to_owned()))
+        .map_err(|_| SendError::OverBudget(share, problem))
 }

@@ -8,9 +8,8 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use wasi_preview1_component_adapter_provider::{
-    WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW1, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER as ADAPTER,
-};
+pub(super) use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW1;
+use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER as ADAPTER;
 use wasmparser::{Parser, Payload};
 use wit_component::ComponentEncoder;
 
@@ -27,7 +26,7 @@ const NAMED: usize = 3;
 /// The export that makes a module a command.
 const START: &str = "_start";
 /// Custom sections that would tell the encoder of another world.
-const METADATA: &str = "component-type";
+pub(super) const METADATA: &str = "component-type";
 
 /// The component that bytes stand for: themselves, unless they are a command for WASI preview 1.
 ///
@@ -53,13 +52,18 @@ pub(super) fn component(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
     }
 }
 
-/// Whether a module imports WASI preview 1, or what came before it, and can be started, as far as its bytes can be read.
+/// Whether a module can be started and imports WASI preview 1, or what came before it, or nothing, as far as its bytes can be
+/// read.
 fn is_command(bytes: &[u8]) -> bool {
-    let (mut imports, mut starts) = (false, false);
+    let (mut is_wasi, mut is_other, mut starts) = (false, false, false);
     for payload in Parser::new(0).parse_all(bytes) {
         match payload {
             Ok(Payload::ImportSection(section)) => {
-                imports |= section.into_imports().flatten().any(|import| [PREVIEW1, UNSTABLE].contains(&import.module));
+                for import in section.into_imports().flatten() {
+                    let has_known_name = [PREVIEW1, UNSTABLE].contains(&import.module);
+                    is_wasi |= has_known_name;
+                    is_other |= !has_known_name;
+                }
             }
             Ok(Payload::ExportSection(section)) => {
                 starts |= section.into_iter().flatten().any(|export| export.name == START);
@@ -68,7 +72,7 @@ fn is_command(bytes: &[u8]) -> bool {
             Ok(_) => {}
         }
     }
-    imports && starts
+    starts && (is_wasi || !is_other)
 }
 
 /// An error if the module imports what WASI preview 1 does not have: it was made for a host of its own.

@@ -7,6 +7,7 @@
 use wasmparser::{ComponentTypeRef, ElementItems, Parser, Payload, TypeBounds};
 
 use super::config;
+use super::preview1::{METADATA, PREVIEW1};
 use crate::defence::{Defence, stands};
 use crate::error::Error;
 
@@ -37,6 +38,8 @@ const MAX_PARTS: u64 = 256;
 const MAX_NESTING: usize = 8;
 /// Bytes of an import's or export's name that are kept for messages.
 const NAME_BYTES: usize = 120;
+/// Imports of a core module that are looked at to tell its host.
+const MODULE_IMPORTS: usize = 1000;
 
 /// What a component shows from outside.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -151,9 +154,7 @@ fn check_format(bytes: &[u8]) -> Result<(), Error> {
     let text = bytes.iter().copied().find(|byte| !byte.is_ascii_whitespace()) == Some(b'(');
     let (found, hint) = match bytes {
         [0, b'a', b's', b'm', 0x0d, 0, 1, 0, ..] => return Ok(()),
-        [0, b'a', b's', b'm', 1, 0, 0, 0, ..] => {
-            ("a core WebAssembly module", "wrap it: `wasm-tools component new`, or build for `wasm32-wasip2`")
-        }
+        [0, b'a', b's', b'm', 1, 0, 0, 0, ..] => module(bytes),
         [0, b'a', b's', b'm', _, _, _, _, ..] => ("WebAssembly of an unknown version", BUILD),
         [0x7f, b'E', b'L', b'F', ..] => {
             ("native or precompiled code", "give the component itself: the host compiles it and loads no compiled code")
@@ -166,6 +167,52 @@ fn check_format(bytes: &[u8]) -> Result<(), Error> {
         _ => ("an unknown format", BUILD),
     };
     Err(Error::not_a_component(found, hint))
+}
+
+/// A core module by the host that it was built for, and a build that is a component. Metadata for the component encoder is
+/// looked for first: only with it `wasm-tools component new` makes a component that has tools.
+fn module(bytes: &[u8]) -> (&'static str, &'static str) {
+    let (mut imports, mut has_metadata) = (Vec::new(), false);
+    for payload in Parser::new(0).parse_all(bytes) {
+        match payload {
+            Ok(Payload::ImportSection(section)) => {
+                imports.extend(section.into_imports().flatten().map(|import| import.module).take(MODULE_IMPORTS));
+            }
+            Ok(Payload::CustomSection(section)) => has_metadata |= section.name().starts_with(METADATA),
+            Ok(_) => {}
+            Err(_) => break,
+        }
+    }
+    let imports_of = |hosts: &[&str]| imports.iter().any(|module| hosts.contains(module));
+    let is_bindgen = imports.iter().any(|module| module.starts_with("__wbindgen_") || module.ends_with("_bg.js"));
+    if has_metadata {
+        ("a core WebAssembly module", "wrap it: `wasm-tools component new`, or build for `wasm32-wasip2`")
+    } else if imports_of(&["gojs", "go"]) {
+        (
+            "a core WebAssembly module that Go built for a JavaScript host",
+            "build it for WASI, `GOOS=wasip1 GOARCH=wasm go build -o tool.wasm`, and use it with `as = \"command\"`",
+        )
+    } else if is_bindgen || imports_of(&["wbg"]) {
+        (
+            "a core WebAssembly module that wasm-bindgen made for a JavaScript host",
+            "build the crate for `wasm32-wasip2`, without wasm-bindgen",
+        )
+    } else if imports_of(&[PREVIEW1]) {
+        (
+            "a core WebAssembly module that is a library for WASI preview 1",
+            "build it for `wasm32-wasip2`, or as a program with `_start`, which `as = \"command\"` makes a tool",
+        )
+    } else if imports.is_empty() {
+        (
+            "a core WebAssembly module",
+            "build a component from its source: `toolcell build`, or a build for `wasm32-wasip2`",
+        )
+    } else {
+        (
+            "a core WebAssembly module that is made for a host of its own, for example a browser",
+            "build a component from its source: `toolcell build`, or a build for `wasm32-wasip2`",
+        )
+    }
 }
 
 /// Counts more instances of what is open.
@@ -208,6 +255,27 @@ mod tests {
             let error = outline(bytes).unwrap_err();
             assert!(error.is_component() && error.to_string().ends_with(found), "{error}");
             assert!(!error.hint().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_core_module_is_told_by_its_host() {
+        let module = |text: &str| toolcell_test_guests::module(&format!("(module {text})"));
+        let import = |from: &str| module(&format!(r#"(import "{from}" "f" (func))"#));
+        let mut described = module("");
+        described.extend(b"\0\x10\x0ecomponent-type");
+        for (bytes, found, hint) in [
+            (import("gojs"), "Go built for a JavaScript host", "`GOOS=wasip1 GOARCH=wasm go build"),
+            (import("wbg"), "wasm-bindgen", "without wasm-bindgen"),
+            (import("./calc_bg.js"), "wasm-bindgen", "without wasm-bindgen"),
+            (import("__wbindgen_placeholder__"), "wasm-bindgen", "without wasm-bindgen"),
+            (import("wasi_snapshot_preview1"), "a library for WASI preview 1", "a program with `_start`"),
+            (import("env"), "a host of its own", "from its source"),
+            (module(""), "a core WebAssembly module", "from its source"),
+            (described, "a core WebAssembly module", "`wasm-tools component new`"),
+        ] {
+            let error = outline(&bytes).unwrap_err();
+            assert!(error.to_string().contains(found) && error.hint().contains(hint), "{error}: {}", error.hint());
         }
     }
 

@@ -21,6 +21,8 @@ use crate::handler::Invocation;
 const LINE_BYTES: usize = 4096;
 /// How much of standard error is kept as the guest's last words.
 const LAST_WORDS_BYTES: usize = 2048;
+/// How much of one line is kept of them: of a long message its beginning stays, also where a stack follows.
+const LAST_WORDS_LINE: usize = 1024;
 /// How much one write may carry.
 const PERMIT_BYTES: usize = 64 << 10;
 /// What the end of a line costs of the log limit, also that of a message of `log`: a line without a byte makes the host work
@@ -35,7 +37,15 @@ struct Streams {
     invocation: Arc<Invocation>,
     stdout: Mutex<Vec<u8>>,
     stderr: Mutex<Vec<u8>>,
-    last_words: Mutex<String>,
+    last_words: Mutex<LastWords>,
+}
+
+/// The end of what was written to standard error.
+#[derive(Default)]
+struct LastWords {
+    text: String,
+    /// Whether the line that was written last is not at its end.
+    is_open: bool,
 }
 
 impl Lines {
@@ -57,7 +67,7 @@ impl Lines {
     pub(in crate::engine) fn last_words(&self) -> Option<String> {
         self.finish();
         let words = self.0.last_words.lock();
-        let words = words.trim();
+        let words = words.text.trim();
         (!words.is_empty()).then(|| words.to_owned())
     }
 
@@ -96,7 +106,7 @@ impl Lines {
         let text = as_text(line);
         let level = if source == LogSource::Stderr { LogLevel::Warn } else { LogLevel::Info };
         if source == LogSource::Stderr {
-            remember(&mut self.0.last_words.lock(), &text);
+            self.0.last_words.lock().remember(&text, end > 0);
         }
         emit(&self.0.invocation, source, level, &text, line.len() as u64 + end);
     }
@@ -125,13 +135,21 @@ fn unfinished(bytes: &[u8]) -> usize {
     (1..=tail.len()).find(is_begun).unwrap_or(0)
 }
 
-/// Appends a line, dropping from the front what is over the bound.
-fn remember(words: &mut String, line: &str) {
-    words.push_str(line);
-    words.push('\n');
-    if words.len() > LAST_WORDS_BYTES {
-        let cut = words.ceil_char_boundary(words.len() - LAST_WORDS_BYTES);
-        words.drain(..cut);
+impl LastWords {
+    /// Appends the beginning of a line, or nothing if it continues one, dropping from the front what is over the bound.
+    fn remember(&mut self, line: &str, is_whole: bool) {
+        let is_continued = std::mem::replace(&mut self.is_open, !is_whole);
+        if is_continued {
+            return;
+        }
+        match line.get(..line.floor_char_boundary(LAST_WORDS_LINE)) {
+            Some(start) if start.len() < line.len() => self.text.extend([start, "…\n"]),
+            _ => self.text.extend([line, "\n"]),
+        }
+        if self.text.len() > LAST_WORDS_BYTES {
+            let cut = self.text.ceil_char_boundary(self.text.len() - LAST_WORDS_BYTES);
+            self.text.drain(..cut);
+        }
     }
 }
 
@@ -234,6 +252,21 @@ mod tests {
         ] {
             assert_eq!(unfinished(bytes), expected, "{bytes:?}");
         }
+    }
+
+    #[test]
+    fn the_head_of_a_long_message_is_kept_before_its_stack() {
+        let call = ToolCall::new("1", "t", "{}");
+        let invocation = Invocation::aside(call, serde_json::Value::Null, CallContext::default(), Limits::default());
+        let lines = Lines::new(Arc::new(invocation));
+        let mut stream = lines.stream(LogSource::Stderr);
+        let message = format!("ValueError: no such city: {}", "é".repeat(10_000));
+        for part in ["a line before\n", &message, "\n    at find (tool.py:7)\n", "    at main (tool.py:9)"] {
+            stream.write(Bytes::copy_from_slice(part.as_bytes())).unwrap();
+        }
+        let words = lines.last_words().unwrap();
+        assert!(words.len() <= LAST_WORDS_BYTES && words.contains("\nValueError: no such city: é"), "{words}");
+        assert!(words.ends_with("é…\n    at find (tool.py:7)\n    at main (tool.py:9)"), "{words}");
     }
 
     /// Seen to fail with text counted as it is shown, and with an end counted for a line that has none.

@@ -1,0 +1,31 @@
+//! What a server logs of calls.
+
+use std::fs;
+
+use rustix::process::Signal;
+use serde_json::json;
+use toolcell_test_guests::example;
+
+use crate::place::Place;
+use crate::serve::Served;
+
+/// Denials by default, calls with `-v`.
+#[test]
+fn calls_and_denials_are_in_the_log() {
+    let place = Place::new("[components.clerk]\npath = \"clerk.wasm\"\n");
+    fs::copy(example("clerk"), place.path().join("clerk.wasm")).expect("a file");
+    place.approve();
+    let call = json!({"name": "clerk", "arguments": {"steps": [["read", "/docs/in.txt"]]}});
+    for words in [&[][..], &["-v"]] {
+        let server = Served::start(&place, words);
+        for _ in 0..2 {
+            assert_eq!(server.asked("POST", "/v1/calls", None, Some(&call)).0, 200);
+        }
+        server.told("denial=\"`read /docs/in.txt` is denied");
+        if !words.is_empty() {
+            server.told("a call ended tool=\"clerk\"");
+            server.told("ending=\"ok\"");
+        }
+        server.end(Signal::TERM);
+    }
+}
