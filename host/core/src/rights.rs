@@ -42,7 +42,8 @@ pub enum Layer {
     Call,
     /// Another tool made the call, and that tool does not have this right.
     Caller,
-    /// The request contains the value of a secret that is not bound to its destination.
+    /// The request contains the value of a secret that is not bound to its destination, or would store the value of a
+    /// secret of the calling tool.
     Secrets,
     /// The host of the request is on a private network that the rule which grants the request does not name.
     Network,
@@ -97,6 +98,11 @@ impl Denial {
             *grant = Suggestion::of_private(&HttpRule::smallest(*method, target)).lines().concat();
         }
         denial
+    }
+
+    /// Of a request that holds the value of a secret. No grant can allow it.
+    pub(crate) fn by_secrets(request: &Request<'_>) -> Self {
+        Self { grant: None, ..Self::of(Layer::Secrets, request) }
     }
 
     /// Of what the host has for no tool.

@@ -285,6 +285,10 @@ defences! {
     ReturnedSecrets = "returned-secrets",
     /// Nor have its log, its progress and its denials.
     ToldSecrets = "told-secrets",
+    /// The arguments of a call that a tool makes have no value of the tool's secrets in them.
+    PassedSecrets = "passed-secrets",
+    /// What a called tool says and stores has no value of its caller's secrets in it.
+    InheritedSecrets = "inherited-secrets",
     /// A secret is found with white space, quotes or nothing visible between its characters.
     SpacedSecrets = "spaced-secrets",
     /// A secret is found that is broken in two.
