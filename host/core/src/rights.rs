@@ -175,7 +175,6 @@ pub struct Rights {
     call: Option<Arc<Overlay>>,
     /// Of the tool that made the call.
     caller: Option<Arc<Rights>>,
-    store: Arc<str>,
     tool_name: Arc<str>,
 }
 
@@ -206,10 +205,8 @@ impl Rights {
     #[must_use]
     pub fn with_granted(&self, granted: Arc<Grants>) -> Self {
         let tool = granted.tools.get(&*self.tool_name).cloned().map(Arc::new);
-        let store = granted.store.as_deref().unwrap_or_default();
-        let store = format!("{store}/{}", self.tool_name).into();
         let (declared, tool_name) = (self.declared.clone(), Arc::clone(&self.tool_name));
-        Self { granted, declared, tool, tenant: None, call: None, caller: None, store, tool_name }
+        Self { granted, declared, tool, tenant: None, call: None, caller: None, tool_name }
     }
 
     /// The same, narrowed for a tenant and a call.
@@ -223,9 +220,9 @@ impl Rights {
         Self { caller, ..self.clone() }
     }
 
-    /// Whose keys it reaches: `STORE/TOOL`.
+    /// Whose keys it reaches: those of its component.
     pub(crate) fn store(&self) -> &str {
-        &self.store
+        self.granted.store.as_deref().unwrap_or_default()
     }
 
     /// What was granted, before anything was taken away.
@@ -294,9 +291,8 @@ fn smallest_grant(request: &Request<'_>) -> String {
 impl Default for Rights {
     /// Nothing.
     fn default() -> Self {
-        let (granted, nameless) = (Arc::default(), Arc::<str>::from(""));
-        let (store, tool_name) = (Arc::clone(&nameless), nameless);
-        Self { granted, declared: None, tool: None, tenant: None, call: None, caller: None, store, tool_name }
+        let (granted, tool_name) = (Arc::default(), Arc::from(""));
+        Self { granted, declared: None, tool: None, tenant: None, call: None, caller: None, tool_name }
     }
 }
 

@@ -18,8 +18,21 @@ use super::rule;
 const VALUE: &str = "canary-4711-of-the-tool-5a";
 /// Every way in which `repeat` says its words.
 const WAYS: [&str; 15] = [
-    "value", "error", "ask", "halt", "log", "stdout", "stderr", "progress", "panic", "value of a key", "swapped", "key",
-    "url", "header", "body",
+    "value",
+    "error",
+    "ask",
+    "halt",
+    "log",
+    "stdout",
+    "stderr",
+    "progress",
+    "panic",
+    "value of a key",
+    "swapped",
+    "key",
+    "url",
+    "header",
+    "body",
 ];
 
 /// `confide`, which reads the secret; `repeat`, which does not, with keys, requests and calls; and `echo` in native code.
@@ -38,8 +51,7 @@ impl Host {
         let engine = engine.cache(concat!(env!("CARGO_TARGET_TMPDIR"), "/confided")).build().expect("an engine");
         let load = |grants: Grants, name: &str| {
             let engine = engine.clone();
-            let load =
-                async move { Component::load_with(&engine, bytes("messenger"), grants, Missing::Denied).await };
+            let load = async move { Component::load_with(&engine, bytes("messenger"), grants, Missing::Denied).await };
             wait(load).expect("it loads").tool(name).expect("a tool").clone()
         };
         let mut reads = Grants::default();
@@ -57,7 +69,8 @@ impl Host {
         };
         let echo = Tool::native(Definition::new("echo", "Fails with its arguments.").expect("a definition"), echo);
         let registry = Registry::new();
-        registry.register_all([load(reads, "confide"), load(says, "repeat"), echo.expect("a tool")]).expect("names");
+        let tools = [load(reads, "confide"), load(says.clone(), "repeat"), load(says, "stored"), echo.expect("a tool")];
+        registry.register_all(tools).expect("names");
         let events = Arc::<Mutex<Vec<Event>>>::default();
         let (seen, tools) = (Arc::clone(&events), registry.clone());
         let executor = Executor::new()
@@ -95,13 +108,13 @@ fn arguments_of_a_sub_call_hold_no_secret() {
         let host = Host::new(placement);
         let base64 = "Y2FuYXJ5LTQ3MTEtb2YtdGhlLXRvb2wtNWE=";
         for word in ["$all", "<$all>", "$1 $2 $3", base64] {
-            let shown = host.confided("echo", &json!({"text": word, word: 1, "deep": [[word]]}));
+            let shown = host.confided("echo", &json!({"text": word, (word): 1, "deep": [[word]]}));
             assert!(!shows(&shown) && !shown.contains(base64), "{word}: {shown}");
             assert!(shown.contains("removed from the arguments of the call of `echo`"), "{word}: {shown}");
         }
         // What holds no value arrives as it was written.
         let shown = host.confided("echo", &json!({"text": "a\nb", "number": 1.50}));
-        assert!(shown.contains(r#"a\\\"#) && !shown.contains("removed"), "{shown}");
+        assert!(shown.contains(r"a\\nb") && !shown.contains("removed"), "{shown}");
         for how in WAYS {
             let shown = host.repeated(&["$all"], how, &host.server.url("/"));
             assert!(!shows(&shown), "{how}: {shown}");
@@ -117,11 +130,15 @@ fn a_called_tool_does_not_say_its_callers_secret() {
         let host = Host::new(placement);
         for how in WAYS {
             let shown = host.repeated(&thirds, how, &host.server.url("/"));
-            assert!(shown.contains("canary-4\",\"and\""), "the thirds arrive: {shown}");
+            assert!(shown.contains(r#"canary-4\",\"and\""#), "the thirds arrive: {shown}");
             assert!(!shows(&shown), "{how}: {shown}");
             let is_denied = ["value of a key", "swapped", "key", "url", "header", "body"].contains(&how);
             assert_eq!(shown.contains("tool_denied"), is_denied, "{how}: {shown}");
-            assert_eq!(shown.contains("[redacted]"), !matches!(how, "value of a key" | "swapped" | "url" | "header" | "body"), "{how}: {shown}");
+            assert_eq!(
+                shown.contains("[redacted]"),
+                !matches!(how, "value of a key" | "swapped" | "url" | "header" | "body"),
+                "{how}: {shown}"
+            );
         }
         // One call further down, in its arguments and in its name.
         for (how, at) in [("on", "echo"), ("name", "")] {
@@ -129,7 +146,7 @@ fn a_called_tool_does_not_say_its_callers_secret() {
             assert!(!shows(&shown) && shown.contains("[redacted]"), "{how}: {shown}");
         }
         // A later call, by itself, finds nothing.
-        let stored = host.shown("repeat", &json!({"words": [], "how": "stored", "at": ""}));
-        assert!(stored.contains(r#""keys":[]"#), "{stored}");
+        let stored = host.shown("stored", &json!({}));
+        assert!(stored.contains(r#""value":[]"#), "{stored}");
     }
 }

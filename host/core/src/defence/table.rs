@@ -360,8 +360,8 @@ defences! {
     // -- state
     /// A tenant's keys are its own.
     TenantKeys = "tenant-keys",
-    /// A tool's keys are its own.
-    ToolKeys = "tool-keys",
+    /// A component's keys are its own.
+    ComponentKeys = "component-keys",
     /// The bytes of a key are bounded.
     KeyBytes = "key-bytes",
     /// The bytes of a value are bounded.

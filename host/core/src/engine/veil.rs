@@ -66,10 +66,7 @@ impl Veil {
             named.iter().any(|(name, own)| own.expose() == value.expose() && granted.reveal.contains(name))
         };
         let foreign: Vec<_> = inherited.iter().filter(|value| !is_own(value)).cloned().collect();
-        let foreign = match foreign.is_empty() {
-            true => None,
-            false => Some(redactors.of(foreign).await.ok_or_else(too_many)?),
-        };
+        let foreign = if foreign.is_empty() { None } else { Some(redactors.of(foreign).await.ok_or_else(too_many)?) };
         let redactor = redactors.of(values(&named, &inherited)).await.ok_or_else(too_many)?;
         let veil = Arc::new(Self { redactors, inherited, foreign, known: RwLock::new(Known { named, redactor }) });
         let over_events = Arc::clone(&veil);

@@ -114,7 +114,8 @@ impl Invocation {
         if let Some(veiled) = veiled.filter(|_| stands(Defence::PassedSecrets))
             && veiled.call(&mut call)
         {
-            let removed = format!("the value of a secret was removed from the arguments of the call of `{}`", call.name);
+            let removed =
+                format!("the value of a secret was removed from the arguments of the call of `{}`", call.name);
             self.noted(LogLevel::Warn, removed);
         }
         Ok(SubCall { call, options, caller: Arc::new(caller) })

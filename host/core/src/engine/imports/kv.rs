@@ -1,4 +1,4 @@
-//! The import `kv`: the tool's own keys, under the rules of its rights and the quota of its store.
+//! The import `kv`: the keys of the tool's component, under the rules of its rights and the quota of its store.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A tool that hands a secret to another tool, and one that says what it is handed.
+//! A tool that hands a secret to another tool, one that says what it is handed, and one that lists keys.
 
 use toolcell_guest::invoke::{self, Error};
 use toolcell_guest::{Failure, Halt, Outcome, Question, Value, http, json, kv, log, progress, secrets, tool, tools};
@@ -43,14 +43,15 @@ fn repeat(words: Vec<String>, how: String, at: String) -> Result<Outcome, Failur
         "body" => return Ok(Outcome::ok(http::post(at).body(text).send()?.status())),
         "on" => return Ok(Outcome::ok(ended(&at, &json!({ "text": text })))),
         "name" => return Ok(Outcome::ok(ended(&text, &json!({})))),
-        "stored" => {
-            let keys = kv::list("").collect::<Result<Vec<_>, _>>()?;
-            let kept = keys.iter().map(|key| Ok(kv::get(key)?.map(|entry| entry.bytes().to_vec())));
-            return Ok(Outcome::ok(json!({ "values": kept.collect::<Result<Vec<_>, Failure>>()?, "keys": keys })));
-        }
         _ => return Err(Failure::new("that is no way to say it")),
     }
     Ok(Outcome::ok("said"))
+}
+
+/// The keys that the component has stored.
+#[tool]
+fn stored() -> Result<Vec<String>, Failure> {
+    Ok(kv::list("").collect::<Result<Vec<_>, _>>()?)
 }
 
 fn ended(name: &str, arguments: &Value) -> Value {
@@ -62,4 +63,4 @@ fn ended(name: &str, arguments: &Value) -> Value {
     }
 }
 
-tools![confide, repeat];
+tools![confide, repeat, stored];
