@@ -8,15 +8,15 @@ const KEY: &str = "kept";
 /// A word of an argument that `repeat` leaves out.
 const FILLER: &str = "and";
 
-/// Calls the tool of this name, and returns how that ended. In the arguments, which are JSON text, `$all` stands for the value
+/// Calls the tool of this name, and returns how that ended. In `with`, its arguments as JSON text, `$all` stands for the value
 /// of the secret, and `$1`, `$2` and `$3` for its thirds.
 #[tool]
-fn confide(to: String, arguments: String) -> Result<Value, Failure> {
+fn confide(to: String, with: String) -> Result<Value, Failure> {
     let value = secrets::reveal(SECRET)?;
     let (one, rest) = value.split_at(value.len() / 3);
     let (two, three) = rest.split_at(rest.len() / 2);
     let parts = [("$all", value.as_str()), ("$1", one), ("$2", two), ("$3", three)];
-    let arguments = parts.into_iter().fold(arguments, |text, (name, part)| text.replace(name, part));
+    let arguments = parts.into_iter().fold(with, |text, (name, part)| text.replace(name, part));
     let arguments: Value = arguments.parse().map_err(|error| Failure::new(format!("{error}")))?;
     Ok(ended(&to, &arguments))
 }
