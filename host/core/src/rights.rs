@@ -220,7 +220,7 @@ impl Rights {
         Self { caller, ..self.clone() }
     }
 
-    /// Whose keys it reaches: those of its component.
+    /// The name of the store of its component.
     pub(crate) fn store(&self) -> &str {
         self.granted.store.as_deref().unwrap_or_default()
     }

@@ -26,7 +26,7 @@ use failure::{DAMAGED, NEWER, OLDER, busy, failed, refused};
 pub(crate) use place::FILE;
 pub(crate) use place::refuse_old;
 
-/// What statements answer, or why the operation is refused.
+/// The result of statements, or the reason for which the operation is refused.
 pub(crate) type Answer<T> = rusqlite::Result<Result<T, StoreError>>;
 
 /// How long an operation waits for other processes, unless told otherwise: longer than most calls may take, so that a

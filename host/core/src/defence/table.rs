@@ -287,7 +287,7 @@ defences! {
     ToldSecrets = "told-secrets",
     /// The arguments of a call that a tool makes have no value of the tool's secrets in them.
     PassedSecrets = "passed-secrets",
-    /// What a called tool says and stores has no value of its caller's secrets in it.
+    /// A called tool neither says nor stores a value of its caller's secrets.
     InheritedSecrets = "inherited-secrets",
     /// A secret is found with white space, quotes or nothing visible between its characters.
     SpacedSecrets = "spaced-secrets",

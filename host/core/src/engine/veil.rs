@@ -38,7 +38,7 @@ struct Known {
 }
 
 impl Veil {
-    /// Whether the tool was granted a secret, or a tool that led to the call was.
+    /// Returns true if the tool, or a tool that led to the call, was granted a secret.
     pub(super) fn is_needed(invocation: &Invocation, rights: &Rights) -> bool {
         let granted = rights.granted();
         !granted.secrets.is_empty() || !granted.reveal.is_empty() || inherited(invocation).is_some()
@@ -81,8 +81,8 @@ impl Veil {
         self.known().redactor
     }
 
-    /// Whether these bytes hold the value of a secret of a tool that led to the call, which this tool was not granted to
-    /// read. Compressed bytes that are too large to be searched count as such.
+    /// Returns true if these bytes hold the value of a secret of a tool that led to the call, which this tool was not granted
+    /// to read. Compressed bytes that are too large to be searched count as such.
     pub(super) fn is_foreign(&self, bytes: &[u8]) -> bool {
         let holds = |foreign: &Redactor| foreign.finds(bytes) || foreign.inflated(bytes) != Inflated::Clean;
         self.foreign.as_ref().is_some_and(holds)
@@ -130,7 +130,7 @@ impl Veil {
     }
 }
 
-/// What hides the secrets of the tools that led to a call.
+/// Hides the secrets of the tools that led to a call.
 fn inherited(invocation: &Invocation) -> Option<&Veiled> {
     invocation.caller.as_ref()?.veiled.as_ref()
 }

@@ -49,7 +49,7 @@ pub(crate) struct Caller {
     pub(crate) made: Arc<AtomicU32>,
     /// What the tool is allowed at most. None: what it is allowed otherwise.
     pub(crate) rights: Option<Arc<Rights>>,
-    /// What hides that tool's secrets, and those of the tools that led to its call. None: they were granted none.
+    /// Hides that tool's secrets, and those of the tools that led to its call. None: they were granted none.
     pub(crate) veiled: Option<Veiled>,
     /// What requests may use.
     pub(crate) egress: Budget,

@@ -1,4 +1,4 @@
-//! What every store does: quotas, times to live, versions, lists, in tables of SQL.
+//! The work of every store: quotas, times to live, versions and lists, in tables of SQL.
 //!
 //! In: a [`Database`]. Out: [`KeyStore`].
 //! Invariants: what was seen to have ended is removed, so a clock that goes back brings nothing back; a version never comes
@@ -29,7 +29,7 @@ pub(super) trait Holder: Send + Sync + 'static {
     fn entries(&self) -> &Entries;
 }
 
-/// What can be set of every store.
+/// The settings of every store.
 macro_rules! settings {
     ($store:ident) => {
         impl $store {
@@ -173,7 +173,7 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    /// What `read` makes of the value and the version of a key.
+    /// Finds a key, and returns the result of `read` for its value and version.
     fn find<T>(&self, key: &str, read: impl FnOnce(&[u8], i64) -> T) -> Answer<Option<T>> {
         let query = "SELECT value, version, expires, sum FROM entry WHERE namespace = ?1 AND key = ?2";
         let mut query = self.rows.prepare(query)?;
@@ -220,7 +220,7 @@ impl View<'_> {
         Ok(Ok(version.cast_unsigned()))
     }
 
-    /// Whether a value of this size fits, or why not. One that takes no more than what it replaces does, also when the quota
+    /// Checks that a value of this size fits. One that takes no more than the one it replaces always fits, also when the quota
     /// has become smaller than what there is.
     fn room(&self, key: &str, size: u64) -> rusqlite::Result<Result<(), String>> {
         let Quota { bytes: most_bytes, keys: most_keys, value } = self.quota;
@@ -248,7 +248,7 @@ impl View<'_> {
     }
 }
 
-/// What is kept beside an entry, so that one which was altered is noticed: SQLite itself sums up its log alone.
+/// The checksum of an entry, so that a changed one is noticed: SQLite itself has checksums for its log only.
 fn sum(space: &[u8], key: &str, value: &[u8], version: i64, expires: Option<i64>) -> i64 {
     let mut hasher = blake3::Hasher::new();
     for part in [space, key.as_bytes(), value, &version.to_le_bytes(), &expires.unwrap_or(i64::MAX).to_le_bytes()] {

@@ -67,8 +67,8 @@ impl kv::Host for Cell {
 }
 
 impl Cell {
-    /// Whether a write has the value of a secret that only a tool which led to this call may read. What is kept outlives the
-    /// call, and later calls do not know that secret.
+    /// Returns true if a write has the value of a secret that only a tool which led to this call may read. A stored value
+    /// outlives the call, and later calls do not know that secret.
     fn is_foreign(&self, written: [&[u8]; 2]) -> bool {
         self.veil().is_some_and(|veil| written.into_iter().any(|bytes| veil.is_foreign(bytes)))
     }

@@ -1,4 +1,4 @@
-//! What a store takes up: nothing if it holds no keys.
+//! Room that a store takes up: none if it holds no keys.
 
 use super::*;
 
