@@ -1,4 +1,4 @@
-//! Keys and values that are kept between calls. Each tool has its own keys, separately for each tenant.
+//! Keys and values that are kept between calls. All tools of a component share its keys; each tenant has others.
 //!
 //! ```
 //! use toolcell_guest::{Failure, kv};

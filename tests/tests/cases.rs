@@ -148,6 +148,9 @@ fn forge() {}
 /// Tested by name, in `attack/tests/short.rs`.
 fn leaker() {}
 
+/// Tested by name, in `invoke/confided.rs`.
+fn messenger() {}
+
 /// Tested by name, in `mischief.rs`.
 fn mischief() {}
 

@@ -125,6 +125,23 @@ fn notes_outlive_the_call_and_each_tenant_has_its_own() {
 }
 
 #[test]
+fn tools_of_a_component_share_its_keys() {
+    let engine = engine();
+    let mut grants = Grants::default();
+    grants.keys.push("write *".parse().expect("a rule"));
+    let component = load(&engine, "messenger", grants, Missing::Denied).expect("it loads");
+    let [repeat, stored] = ["repeat", "stored"].map(|name| component.tool(name).expect("a tool").clone());
+    let (executor, of) = (Executor::new(), |tenant: &str| context(&json!({"tenant": tenant})));
+    let stores = json!({"words": ["tea"], "how": "key", "at": ""});
+    let said = outcome(&executor, &repeat, &stores, CallOptions::default().with_context(of("a")));
+    assert_eq!(said["ok"]["value"], "said", "{said}");
+    for (tenant, keys) in [("a", json!(["tea"])), ("b", json!([]))] {
+        let seen = outcome(&executor, &stored, &json!({}), CallOptions::default().with_context(of(tenant)));
+        assert_eq!(seen["ok"]["value"], keys, "{tenant}");
+    }
+}
+
+#[test]
 fn what_it_may_not_is_denied_at_each_use_and_told_to_the_observer() {
     let engine = engine();
     let denials = Arc::new(Mutex::new(Vec::new()));

@@ -130,7 +130,7 @@ pub(crate) struct Grants {
     pub(crate) secrets: BTreeMap<String, At<SecretUse>>,
     /// Names of secrets whose values the tool may READ. It can then send them wherever it may send requests.
     pub(crate) reveal: Vec<At<String>>,
-    /// Keys of the tool's own store: `read *`, `write notes/*`.
+    /// Keys of the component's own store: `read *`, `write notes/*`.
     pub(crate) kv: Vec<At<String>>,
     /// Other tools that it may call: `lookup`, `notes_*`. They then have at most the rights of this component; with
     /// `own lookup` they have their own.

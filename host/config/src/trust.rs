@@ -188,15 +188,15 @@ fn hash(lock: &str) -> String {
 
 /// The records of a state directory, with those of earlier versions.
 fn records(state: &Path) -> Result<DiskStore, Error> {
-    let failed = |failure: Error| {
-        let error = format!("cannot open the record of approvals in `{}`: {}", state.display(), failure.message());
-        Error::file(error, ELSEWHERE)
+    let failed = |problem: &dyn std::fmt::Display, hint: String| {
+        Error::file(format!("cannot open the record of approvals in `{}`: {problem}", state.display()), hint)
     };
-    let store = DiskStore::open(&state.join(DIRECTORY)).map_err(|error| failed(error.into()))?;
+    let store = DiskStore::open(&state.join(DIRECTORY))
+        .map_err(|error| failed(&error, format!("{}; or {ELSEWHERE}", error.hint())))?;
     let store = store.with_quota(Quota { bytes: u64::MAX, keys: u64::MAX, value: u64::MAX });
     let old = state.join(OLD_DIRECTORY);
     if old.is_dir() {
-        carry_over(&old, &store).map_err(failed)?;
+        carry_over(&old, &store).map_err(|failure| failed(&failure.message(), ELSEWHERE.to_owned()))?;
     }
     Ok(store)
 }

@@ -210,6 +210,10 @@ impl Executor {
                 let answer = Fenced::new(|| handler.call(Arc::clone(invocation))).instrument(terminal.span());
                 let answer = answer.map(|said| said.unwrap_or_else(|panic| CallResult::ToolError(panicked(panic))));
                 let result = patience::wait(handler, invocation, answer).await.result();
+                let result = match invocation.caller.as_deref() {
+                    Some(Caller { veiled: Some(veiled), .. }) => veiled.result(result),
+                    Some(_) | None => result,
+                };
                 let result = self.judged(tool, result, invocation).await;
                 self.ended(tool, result, invocation).await
             }
@@ -288,6 +292,10 @@ impl Executor {
         if let Some(tenant) = tenant {
             limits = limits.tightened(&tenant.limits);
         }
+        let events = CallEvents::new(self.events.clone());
+        if let Some(veiled) = caller.as_ref().and_then(|caller| caller.veiled.clone()) {
+            events.veil(move |event| veiled.event(event));
+        }
         let overlays = Overlays { tenant: tenant.and_then(|tenant| tenant.overlay.clone()), call: overlay };
         // The caller resolved the name, perhaps an alias, to this tool: what was checked is what runs.
         call.name.clone_from(&tool.definition().name);
@@ -304,7 +312,7 @@ impl Executor {
             overlays,
             files,
             egress: caller.as_ref().map_or_else(OnceLock::new, |caller| caller.egress.clone().into()),
-            events: Arc::new(CallEvents::new(self.events.clone())),
+            events: Arc::new(events),
             meter: caller.as_ref().map_or_else(Arc::default, |caller| Arc::clone(&caller.meter)),
             caller,
             invoker: self.invoker(),

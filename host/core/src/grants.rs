@@ -137,12 +137,12 @@ pub struct Grants {
     pub secrets: BTreeMap<String, SecretUse>,
     /// Names of secrets whose values the tool can read. It can send such a value to every server that it is granted.
     pub reveal: BTreeSet<String>,
-    /// The keys of the tool's store that it can use.
+    /// The keys of the component's store that it can use.
     pub keys: Vec<KeyRule>,
     /// The other tools that it can call.
     pub invoke: Vec<InvokeRule>,
-    /// The name of the store: tools with the same store name and tool name share their keys. `None`: the component's
-    /// digest, so that no other component, not even a new version, can read the keys.
+    /// The name of the store: all tools of a component, and of components with the same store name, share their keys. `None`:
+    /// the component's digest, so that no other component, not even a new version, can read the keys.
     pub store: Option<String>,
     /// What single tools keep of these grants, by the tool's name. A tool that is not named keeps everything.
     pub tools: BTreeMap<String, Overlay>,

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod sub_call;
+mod veiled;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -27,6 +28,7 @@ use crate::usage::Meter;
 pub(crate) use arguments::Arguments;
 pub(crate) use sub_call::{Caller, Invoker, SubCall};
 pub use sub_call::{DEFAULT_CALL_DEPTH, MAX_SUB_CALLS};
+pub(crate) use veiled::Veiled;
 
 /// The future that [`Handler::call`] returns.
 pub type HandlerFuture<'a> = Pin<Box<dyn Future<Output = CallResult> + Send + 'a>>;

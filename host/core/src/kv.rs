@@ -1,18 +1,16 @@
-//! The stored keys of tools: values with a time to live and a version, within a quota.
+//! The stored keys of components: values with a time to live and a version, within a quota.
 //!
 //! In: a namespace, a key, a value. Out: [`KeyStore`], with the implementations [`MemoryStore`] and [`DiskStore`].
-//! Invariants: every operation takes a [`Namespace`], so that no tool reaches the keys of another tool or tenant; an
+//! Invariants: every operation takes a [`Namespace`], so that no tool reaches the keys of another component or tenant; an
 //! acknowledged write is durable; a write beyond the quota is refused and changes nothing. Not here: whether a tool may
 //! use a key (`rights`), and how much of what it read a call may hold.
 
 mod disk;
-mod ledger;
+mod entries;
 mod memory;
 mod namespace;
 
-use std::fmt;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 pub use disk::DiskStore;
 pub use memory::MemoryStore;
@@ -139,25 +137,6 @@ pub trait KeyStore: Send + Sync + 'static {
     /// # Errors
     /// As above.
     fn list(&self, namespace: &Namespace, prefix: &str, cursor: Option<&str>, most: usize) -> Result<Page, StoreError>;
-}
-
-/// What a store goes by: how much it may hold, and what time it is.
-#[derive(Clone)]
-struct Terms {
-    quota: Quota,
-    clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
-}
-
-impl Default for Terms {
-    fn default() -> Self {
-        Self { quota: Quota::default(), clock: Arc::new(SystemTime::now) }
-    }
-}
-
-impl fmt::Debug for Terms {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Terms").field("quota", &self.quota).finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

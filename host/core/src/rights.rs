@@ -42,7 +42,8 @@ pub enum Layer {
     Call,
     /// Another tool made the call, and that tool does not have this right.
     Caller,
-    /// The request contains the value of a secret that is not bound to its destination.
+    /// The request contains the value of a secret that is not bound to its destination, or would store the value of a
+    /// secret of the calling tool.
     Secrets,
     /// The host of the request is on a private network that the rule which grants the request does not name.
     Network,
@@ -97,6 +98,11 @@ impl Denial {
             *grant = Suggestion::of_private(&HttpRule::smallest(*method, target)).lines().concat();
         }
         denial
+    }
+
+    /// Of a request that holds the value of a secret. No grant can allow it.
+    pub(crate) fn by_secrets(request: &Request<'_>) -> Self {
+        Self { grant: None, ..Self::of(Layer::Secrets, request) }
     }
 
     /// Of what the host has for no tool.
@@ -169,7 +175,6 @@ pub struct Rights {
     call: Option<Arc<Overlay>>,
     /// Of the tool that made the call.
     caller: Option<Arc<Rights>>,
-    store: Arc<str>,
     tool_name: Arc<str>,
 }
 
@@ -200,10 +205,8 @@ impl Rights {
     #[must_use]
     pub fn with_granted(&self, granted: Arc<Grants>) -> Self {
         let tool = granted.tools.get(&*self.tool_name).cloned().map(Arc::new);
-        let store = granted.store.as_deref().unwrap_or_default();
-        let store = format!("{store}/{}", self.tool_name).into();
         let (declared, tool_name) = (self.declared.clone(), Arc::clone(&self.tool_name));
-        Self { granted, declared, tool, tenant: None, call: None, caller: None, store, tool_name }
+        Self { granted, declared, tool, tenant: None, call: None, caller: None, tool_name }
     }
 
     /// The same, narrowed for a tenant and a call.
@@ -217,9 +220,9 @@ impl Rights {
         Self { caller, ..self.clone() }
     }
 
-    /// Whose keys it reaches: `STORE/TOOL`.
+    /// The name of the store of its component.
     pub(crate) fn store(&self) -> &str {
-        &self.store
+        self.granted.store.as_deref().unwrap_or_default()
     }
 
     /// What was granted, before anything was taken away.
@@ -288,9 +291,8 @@ fn smallest_grant(request: &Request<'_>) -> String {
 impl Default for Rights {
     /// Nothing.
     fn default() -> Self {
-        let (granted, nameless) = (Arc::default(), Arc::<str>::from(""));
-        let (store, tool_name) = (Arc::clone(&nameless), nameless);
-        Self { granted, declared: None, tool: None, tenant: None, call: None, caller: None, store, tool_name }
+        let (granted, tool_name) = (Arc::default(), Arc::from(""));
+        Self { granted, declared: None, tool: None, tenant: None, call: None, caller: None, tool_name }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tools that call other tools: what they were granted, on their caller's budget and rights.
 
+mod confided;
 mod run_code;
 
 use std::sync::{Arc, Mutex};

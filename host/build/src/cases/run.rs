@@ -218,12 +218,10 @@ impl Cases {
             secrets = secrets.with(name.as_str(), value);
         }
         let keys = MemoryStore::new();
-        // The library keeps the keys of each tool of a store apart.
-        let store = format!("{STORE}/{tool}");
         let tenant = case.context.as_ref().and_then(|context| context.tenant.as_deref());
         for (key, value) in &case.kv {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            let kept = keys.set(&Namespace::new(tenant, &store), key, value.as_bytes(), None);
+            let kept = keys.set(&Namespace::new(tenant, STORE), key, value.as_bytes(), None);
             kept.map_err(|error| (format!("the key `{key}`: {error}"), "correct the key or its value"))?;
         }
         let answers = answers(&case.http)?;

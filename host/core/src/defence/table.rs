@@ -287,6 +287,10 @@ defences! {
     ReturnedSecrets = "returned-secrets",
     /// Nor have its log, its progress and its denials.
     ToldSecrets = "told-secrets",
+    /// The arguments of a call that a tool makes have no value of the tool's secrets in them.
+    PassedSecrets = "passed-secrets",
+    /// A called tool neither says nor stores a value of its caller's secrets.
+    InheritedSecrets = "inherited-secrets",
     /// A secret is found with white space, quotes or nothing visible between its characters.
     SpacedSecrets = "spaced-secrets",
     /// A secret is found that is broken in two.
@@ -358,8 +362,8 @@ defences! {
     // -- state
     /// A tenant's keys are its own.
     TenantKeys = "tenant-keys",
-    /// A tool's keys are its own.
-    ToolKeys = "tool-keys",
+    /// A component's keys are its own.
+    ComponentKeys = "component-keys",
     /// The bytes of a key are bounded.
     KeyBytes = "key-bytes",
     /// The bytes of a value are bounded.

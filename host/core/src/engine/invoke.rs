@@ -61,7 +61,7 @@ pub(super) async fn execute(
     rights: Arc<Rights>,
     pulse: Arc<Pulse>,
 ) -> Result<CallResult, ToolError> {
-    let veil = if Veil::is_needed(&rights) {
+    let veil = if Veil::is_needed(&invocation, &rights) {
         // In a box: most tools need none, and it would make every call's future larger.
         Some(Box::pin(Veil::over(&ready.world, &invocation, &rights)).await?)
     } else {

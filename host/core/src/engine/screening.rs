@@ -33,9 +33,9 @@ impl Screening {
             unscreened()
         })?;
         let named = veil.as_ref().map(|veil| veil.named()).unwrap_or_default();
-        others.retain(|other| named.iter().all(|(_, own)| own.expose() != other.expose()));
-        let others = world.redactors.of_whole(others).await.ok_or_else(unscreened)?;
         let own = veil.as_ref().map(|veil| veil.redactor());
+        others.retain(|other| own.as_ref().is_none_or(|own| !own.knows(other)));
+        let others = world.redactors.of_whole(others).await.ok_or_else(unscreened)?;
         let bound = named.into_iter().filter_map(|(name, value)| {
             let used = rights.granted().secrets.get(&name)?;
             let is_allowed = rights.allows(&Request::Secret { name: name.into() }) == Decision::Allowed;

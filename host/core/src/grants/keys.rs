@@ -1,11 +1,11 @@
-//! Rules about a tool's keys: `read *`, `write notes/*`, `read settings`.
+//! Rules about a component's keys: `read *`, `write notes/*`, `read settings`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::{Access, BadRule};
 
-/// A rule that allows access to keys. Each tool has keys of its own for each tenant; `*` covers all of these.
+/// A rule that allows access to keys. Each component has keys of its own for each tenant; `*` covers all of these.
 ///
 /// # Shape
 /// As text: `read KEY`, `write KEY`, and `PREFIX*` for a key.

@@ -10,10 +10,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::Invocation;
+use super::{Invocation, Veiled};
 use crate::call::{CallContext, CallOptions, Completion, ToolCall};
 use crate::defence::{Defence, stands};
 use crate::egress::Budget;
+use crate::event::LogLevel;
 use crate::limits::Limits;
 use crate::rights::Rights;
 use crate::usage::Meter;
@@ -48,6 +49,8 @@ pub(crate) struct Caller {
     pub(crate) made: Arc<AtomicU32>,
     /// What the tool is allowed at most. None: what it is allowed otherwise.
     pub(crate) rights: Option<Arc<Rights>>,
+    /// Hides that tool's secrets, and those of the tools that led to its call. None: they were granted none.
+    pub(crate) veiled: Option<Veiled>,
     /// What requests may use.
     pub(crate) egress: Budget,
     /// Where its use is read, also when it is dropped.
@@ -71,13 +74,14 @@ pub(crate) struct SubCall {
 }
 
 impl Invocation {
-    /// A call of another tool on behalf of this one. `rights` are what the other may have at most, `left` is what this call
-    /// has left.
+    /// A call of another tool on behalf of this one. `rights` are what the other may have at most, `veiled` hides the secrets
+    /// of this one, `left` is what this call has left.
     pub(crate) fn sub_call(
         &self,
         invoker: &dyn Invoker,
         (name, arguments): (&str, String),
         rights: Option<Arc<Rights>>,
+        veiled: Option<Veiled>,
         left: Limits,
     ) -> Result<SubCall, Excess> {
         let depth = self.caller.as_ref().map_or(0, |caller| caller.depth).saturating_add(1);
@@ -94,6 +98,7 @@ impl Invocation {
             depth,
             made: Arc::clone(made),
             rights,
+            veiled: veiled.clone().filter(|_| stands(Defence::InheritedSecrets)),
             egress: self.egress_budget(),
             meter: Arc::default(),
         };
@@ -105,7 +110,14 @@ impl Invocation {
             .with_abort(self.abort.clone())
             .with_stop_grace(self.stop_grace);
         options.overlay.clone_from(&self.overlays.call);
-        let call = ToolCall::new(format!("{}/{number}", self.call.id), name, arguments);
+        let mut call = ToolCall::new(format!("{}/{number}", self.call.id), name, arguments);
+        if let Some(veiled) = veiled.filter(|_| stands(Defence::PassedSecrets))
+            && veiled.call(&mut call)
+        {
+            let removed =
+                format!("the value of a secret was removed from the arguments of the call of `{}`", call.name);
+            self.noted(LogLevel::Warn, removed);
+        }
         Ok(SubCall { call, options, caller: Arc::new(caller) })
     }
 }

@@ -1,26 +1,26 @@
-//! The owner of keys: a tenant and a tool.
+//! The owner of keys: a tenant and a component.
 //!
-//! In: a tenant, a tool. Out: [`Namespace`], and the rows that begin with it. Invariants: two namespaces have no row in
-//! common, whatever their names and keys contain.
+//! In: a tenant, a component. Out: [`Namespace`], and its name in a database. Invariant: two namespaces have different names,
+//! whatever the names of tenants and components contain.
 
 use crate::defence::{Defence, stands};
 
-/// The owner of keys: one tool, for one tenant or without a tenant.
+/// The owner of keys: one component, for one tenant or without a tenant. All tools of the component share the keys.
 ///
-/// The embedder chooses the name of the tool, for instance its registered name. It should not be the digest of the
-/// component: with a name, a new version of the tool finds the keys of the last one. A different tool needs a different
-/// name, or it gets these keys.
+/// The embedder chooses the name of the component ([`Grants::store`](crate::Grants::store)). It should not be the digest of
+/// the component: with a name, a new version of the component finds the keys of the last one. A different component needs a
+/// different name, or it gets these keys.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Namespace {
     tenant: Option<String>,
-    tool: String,
+    component: String,
 }
 
 impl Namespace {
-    /// The namespace of a tool for a tenant. `None` and the tenant with the empty name are different.
+    /// The namespace of a component for a tenant. `None` and the tenant with the empty name are different.
     #[must_use]
-    pub fn new(tenant: Option<&str>, tool: &str) -> Self {
-        Self { tenant: tenant.map(str::to_owned), tool: tool.to_owned() }
+    pub fn new(tenant: Option<&str>, component: &str) -> Self {
+        Self { tenant: tenant.map(str::to_owned), component: component.to_owned() }
     }
 
     /// The tenant, if there is one.
@@ -29,25 +29,24 @@ impl Namespace {
         self.tenant.as_deref()
     }
 
-    /// The tool.
+    /// The component.
     #[must_use]
-    pub fn tool(&self) -> &str {
-        &self.tool
+    pub fn component(&self) -> &str {
+        &self.component
     }
 
-    /// A row of this namespace. Every name is preceded by its length: no namespace's rows begin like another's.
+    /// Its name in a database.
     ///
     /// # Shape
-    /// `KIND 00 TOOL rest`, `KIND 01 TENANT TOOL rest`, each name as eight bytes of length and its bytes.
-    pub(super) fn row(&self, kind: u8, rest: &[u8]) -> Vec<u8> {
-        let mut row = vec![kind, u8::from(self.tenant.is_some())];
+    /// `00 COMPONENT`, `01 TENANT COMPONENT`, each name as eight bytes of length and its bytes.
+    pub(super) fn name(&self) -> Vec<u8> {
+        let mut name = vec![u8::from(self.tenant.is_some())];
         let tenant = self.tenant.as_ref().filter(|_| stands(Defence::TenantKeys));
-        for name in tenant.into_iter().chain(stands(Defence::ToolKeys).then_some(&self.tool)) {
-            row.extend_from_slice(&(name.len() as u64).to_be_bytes());
-            row.extend_from_slice(name.as_bytes());
+        for part in tenant.into_iter().chain(stands(Defence::ComponentKeys).then_some(&self.component)) {
+            name.extend_from_slice(&(part.len() as u64).to_be_bytes());
+            name.extend_from_slice(part.as_bytes());
         }
-        row.extend_from_slice(rest);
-        row
+        name
     }
 }
 
@@ -55,21 +54,18 @@ impl Namespace {
 mod tests {
     use super::*;
 
-    /// Names and keys that look like each other's, or like the notation itself.
+    /// Names that look like each other's, or like the notation itself.
     #[test]
-    fn no_namespace_begins_like_another() {
+    fn no_two_namespaces_have_one_name() {
         let words = ["", "a", "ab", "b", "\0", "\0\0\0\0\0\0\0\u{1}a", "a\0\0\0\0\0\0\0\0", "ä", "a/b", "/"];
         let tenants = || words.iter().copied().map(Some).chain([None]);
         let all: Vec<_> =
-            tenants().flat_map(|tenant| words.iter().map(move |tool| Namespace::new(tenant, tool))).collect();
+            tenants().flat_map(|tenant| words.iter().map(move |component| Namespace::new(tenant, component))).collect();
         assert_eq!(all.len(), 110);
         for (at, one) in all.iter().enumerate() {
             for (other_at, other) in all.iter().enumerate() {
                 assert_eq!(one == other, at == other_at);
-                for key in words {
-                    let begins = one.row(b'r', key.as_bytes()).starts_with(&other.row(b'r', b""));
-                    assert_eq!(begins, at == other_at, "{one:?} {other:?} {key:?}");
-                }
+                assert_eq!(one.name() == other.name(), at == other_at, "{one:?} {other:?}");
             }
         }
     }

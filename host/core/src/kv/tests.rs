@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::*;
-use crate::kv::ledger::{Backend, audit};
+pub(super) use room::audit;
+
+use super::{entries::Holder, *};
 
 /// A wall clock that a test sets, in milliseconds since 1970.
 #[derive(Debug, Clone, Default)]
@@ -34,7 +35,7 @@ struct Subject {
 }
 
 impl Subject {
-    fn new<S: Backend>(name: &'static str, store: S, hand: Hand) -> Self {
+    fn new<S: Holder>(name: &'static str, store: S, hand: Hand) -> Self {
         let store = Arc::new(store);
         let audited = store.clone();
         Self { name, store, audit: Box::new(move |namespace| audit(&*audited, namespace)), hand }
@@ -94,7 +95,9 @@ fn run(subject: &Subject, namespace: &mut Namespace, line: &str) -> String {
     let store = &subject.store;
     let option = |version: Option<u64>| version.map_or_else(|| "none".into(), |version| version.to_string());
     match *words {
-        ["as", tenant, tool] => *namespace = Namespace::new(Some(tenant).filter(|tenant| *tenant != "-"), tool),
+        ["as", tenant, component] => {
+            *namespace = Namespace::new(Some(tenant).filter(|tenant| *tenant != "-"), component)
+        }
         ["at", time] => subject.hand.set(time.parse().unwrap()),
         ["set", key, data, ..] => {
             let data = long(data);
@@ -301,7 +304,7 @@ fn namespaces_share_nothing() {
         let spaces = [Namespace::new(None, "t"), Namespace::new(Some(""), "t"), Namespace::new(Some("t"), "")];
         for (at, space) in spaces.iter().enumerate() {
             assert_eq!(subject.store.list(space, "", None, 5).unwrap().keys.len(), 0, "{at}");
-            subject.store.set(space, "k", space.tool().as_bytes(), None).unwrap();
+            subject.store.set(space, "k", space.component().as_bytes(), None).unwrap();
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The rights of a tool that another tool calls: at most those of the other.
 //!
 //! Invariants: the same words mean the same thing to both, or are denied: a directory is the same one of the host, a variable
-//! has the same value, a secret is bound to the same requests. Keys are each tool's own, so they are never the caller's.
+//! has the same value, a secret is bound to the same requests, keys are those of the same component.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl Rights {
             }
             Request::Secret { name } => own.secrets.get(name.as_ref()) == others.secrets.get(name.as_ref()),
             Request::Reveal { .. } => true,
-            Request::Key { .. } | Request::Keys { .. } => self.store == caller.store,
+            Request::Key { .. } | Request::Keys { .. } => self.store() == caller.store(),
         }
     }
 
@@ -77,6 +77,7 @@ mod tests {
         grants.secrets.insert(SECRET.into(), SecretUse::new(bound_to.parse().unwrap(), Placed::Bearer));
         grants.keys.push("write notes/*".parse().unwrap());
         grants.invoke.push("own other".parse().unwrap());
+        grants.store = Some(name.into());
         Rights::new(Arc::new(grants), &Definition::new(name, "").unwrap()).unwrap()
     }
 
@@ -108,10 +109,11 @@ mod tests {
     fn a_called_tool_has_at_most_the_rights_of_its_caller() {
         let all = || rights("called", "/srv/a", "C", "https://a.example");
         assert!(left(&all(), Rights::default()).is_empty(), "a caller without rights");
-        // Keys are each tool's own.
+        // Keys are each component's own.
         let same = rights("caller", "/srv/a", "C", "https://a.example");
         let but_keys: Vec<_> = ALL.iter().copied().filter(|request| !request.starts_with("kv")).collect();
         assert_eq!(left(&all(), same), but_keys);
+        assert_eq!(left(&all(), all()), ALL, "tools of one component");
         let others = rights("caller", "/srv/b", "D", "https://b.example");
         assert_eq!(left(&all(), others), ["invoke other", "invoke own other"], "the same words for other things");
         // It goes on through the chain.

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::failure::DAMAGED;
+use super::failure::{DAMAGED, OLDER};
 use crate::error::Error;
 use crate::private::{self, Unfit};
 
@@ -19,8 +19,6 @@ pub(crate) const FILE: &str = "store.db";
 const OLD: &str = "keys.redb";
 const OTHER_DIRECTORY: &str = "use a directory that you own and that no other user can write to";
 const DOUBTFUL: &str = "see who wrote it; make it yours with mode 600 if you trust it, or move it away";
-const MOVE_OLD: &str =
-    "to begin with an empty store, move it away; the version of toolcell that wrote it can still read it";
 
 /// Sees to it that there is a file which is this user's alone. A new one gets its content from `fill`, and then its name.
 pub(super) fn secure(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>) -> Result<PathBuf, Error> {
@@ -58,7 +56,7 @@ pub(crate) fn refuse_old(dir: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let problem = format!("{} is a store of an earlier version, in a format that is no longer read", old.display());
-    Err(Error::store(problem, MOVE_OLD))
+    Err(Error::store(problem, OLDER))
 }
 
 fn of(path: &Path, unfit: Unfit, hint: &'static str) -> Error {

@@ -13,7 +13,7 @@ use crate::call::CallResult;
 use crate::defence::{Defence, stands};
 use crate::engine::bindings::toolcell::tool::invoke::{Ending, Fault};
 use crate::engine::cell::Cell;
-use crate::handler::{Invoker, SubCall};
+use crate::handler::{Invoker, SubCall, Veiled};
 use crate::limits::Limits;
 use crate::outcome::{Outcome, Question};
 use crate::rights::{Decision, Request, Rights};
@@ -67,8 +67,8 @@ impl Cell {
         let Some(invoker) = self.invocation.invoker.clone() else {
             return Err(Fault::Unavailable("on this host, a tool cannot call other tools".into()));
         };
-        let left = self.left(fuel);
-        let made = self.invocation.sub_call(&*invoker, (name, arguments), rights, left);
+        let (left, veiled) = (self.left(fuel), self.veil().map(|veil| Veiled(veil.redactor())));
+        let made = self.invocation.sub_call(&*invoker, (name, arguments), rights, veiled, left);
         Ok((invoker, made.map_err(|excess| Fault::Limit(excess.to_string()))?))
     }
 

@@ -1,4 +1,4 @@
-//! The import `kv`: the tool's own keys, under the rules of its rights and the quota of its store.
+//! The import `kv`: the keys of the tool's component, under the rules of its rights and the quota of its store.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::engine::host_span::host_span;
 use crate::engine::shares::Unserved;
 use crate::grants::Access;
 use crate::kv::{KeyStore, Namespace, StoreError};
-use crate::rights::Request;
+use crate::rights::{Denial, Request};
 
 type Answer<T> = wasmtime::Result<Result<T, kv::Fault>>;
 
@@ -27,18 +27,19 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
 impl kv::Host for Cell {
     async fn get(&mut self, key: String) -> Answer<Option<kv::Entry>> {
         let request = Request::Key { access: Access::Read, key: key.clone().into() };
-        let found = self.in_store("get", &request, move |store, own| store.get(own, &key)).await?;
+        let found = self.in_store("get", &request, false, move |store, own| store.get(own, &key)).await?;
         Ok(found.map(|entry| entry.map(|entry| kv::Entry { data: entry.data, version: entry.version })))
     }
 
     async fn set(&mut self, key: String, data: Vec<u8>, ttl_ms: Option<u64>) -> Answer<u64> {
         let request = Request::Key { access: Access::Write, key: key.clone().into() };
-        self.in_store("set", &request, move |store, own| store.set(own, &key, &data, ttl(ttl_ms))).await
+        let is_foreign = self.is_foreign([key.as_bytes(), &data]);
+        self.in_store("set", &request, is_foreign, move |store, own| store.set(own, &key, &data, ttl(ttl_ms))).await
     }
 
     async fn delete(&mut self, key: String) -> Answer<bool> {
         let request = Request::Key { access: Access::Write, key: key.clone().into() };
-        self.in_store("delete", &request, move |store, own| store.delete(own, &key)).await
+        self.in_store("delete", &request, false, move |store, own| store.delete(own, &key)).await
     }
 
     async fn compare_and_swap(
@@ -49,34 +50,49 @@ impl kv::Host for Cell {
         ttl_ms: Option<u64>,
     ) -> Answer<Option<u64>> {
         let request = Request::Key { access: Access::Write, key: key.clone().into() };
+        let is_foreign = self.is_foreign([key.as_bytes(), &data]);
         let swap = move |store: &dyn KeyStore, own: &Namespace| {
             store.compare_and_swap(own, &key, expected, &data, ttl(ttl_ms))
         };
-        self.in_store("compare-and-swap", &request, swap).await
+        self.in_store("compare-and-swap", &request, is_foreign, swap).await
     }
 
     async fn list(&mut self, prefix: String, cursor: Option<String>, most: u32) -> Answer<kv::Page> {
         let request = Request::Keys { prefix: prefix.clone().into() };
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let list = move |store: &dyn KeyStore, own: &Namespace| store.list(own, &prefix, cursor.as_deref(), most);
-        let page = self.in_store("list", &request, list).await?;
+        let page = self.in_store("list", &request, false, list).await?;
         Ok(page.map(|page| kv::Page { keys: page.keys, cursor: page.cursor }))
     }
 }
 
 impl Cell {
+    /// Returns true if a write has the value of a secret that only a tool which led to this call may read. A stored value
+    /// outlives the call, and later calls do not know that secret.
+    fn is_foreign(&self, written: [&[u8]; 2]) -> bool {
+        self.veil().is_some_and(|veil| written.into_iter().any(|bytes| veil.is_foreign(bytes)))
+    }
+
     /// Asks the store, if the tool may. On a thread that may wait for a disk, of its tenant's share: when the call ends
     /// meanwhile, what was begun goes on to its end.
     async fn in_store<T: Send + 'static>(
         &mut self,
         function: &'static str,
         request: &Request<'_>,
+        is_foreign: bool,
         work: impl FnOnce(&dyn KeyStore, &Namespace) -> Result<T, StoreError> + Send + 'static,
     ) -> Answer<T> {
         self.called("kv", function)?;
         let _served = self.served();
         let span = host_span(&self.invocation, "kv", function);
-        if let Err(denial) = self.authorize(request) {
+        let allowed = self.authorize(request).and_then(|()| {
+            let denial = is_foreign.then(|| Denial::by_secrets(request));
+            denial.map_or(Ok(()), |denial| {
+                self.invocation.denied(&denial);
+                Err(denial)
+            })
+        });
+        if let Err(denial) = allowed {
             span.record("error", "denied");
             return Ok(Err(kv::Fault::Denied(told(&denial))));
         }

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use rusqlite::Connection;
 
 use super::*;
-use crate::kv::ledger::audit;
-use crate::kv::{KeyStore as _, Namespace};
+use crate::kv::tests::audit;
+use crate::kv::{KeyStore as _, Namespace, StoreError};
 use crate::store::FILE;
 
 /// Where the child process of a test writes.
@@ -18,7 +18,7 @@ const CHILD: &str = "TOOLCELL_TEST_STORE";
 impl DiskStore {
     /// As on disk, without waiting for one: for tests of many writes.
     pub(in crate::kv) fn without_disk() -> Self {
-        Self { terms: Terms::default(), database: Database::unflushed() }
+        Self(Entries { database: Database::unflushed(), ..Entries::default() })
     }
 }
 
@@ -50,8 +50,9 @@ fn what_is_no_store_of_ours_is_refused() {
     fn relabelled(file: &Path, pragma: &str, value: i64) {
         Connection::open(file).unwrap().pragma_update(None, pragma, value).unwrap();
     }
-    let spoilt: [(&str, Spoil); 10] = [
-        ("has layout 2", |file| relabelled(file, "user_version", 2)),
+    let spoilt: [(&str, Spoil); 11] = [
+        ("has layout 3", |file| relabelled(file, "user_version", 3)),
+        ("has layout 1", |file| relabelled(file, "user_version", 1)),
         ("that toolcell did not create", |file| relabelled(file, "application_id", 1)),
         ("that toolcell did not create", |file| {
             fs::remove_file(file).unwrap();
@@ -91,7 +92,7 @@ fn what_is_no_store_of_ours_is_refused() {
             assert!(error.to_string().contains(&dir.path().display().to_string()) && !error.hint().is_empty());
         }
         if needle.contains("layout") {
-            relabelled(&dir.path().join(FILE), "user_version", 1);
+            relabelled(&dir.path().join(FILE), "user_version", 2);
             let kept = DiskStore::open(dir.path()).unwrap().get(&notes(), "k").unwrap();
             assert_eq!(kept.unwrap().data, b"value", "nothing is lost");
         }
@@ -113,6 +114,12 @@ fn a_store_of_an_earlier_version_is_refused() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     fs::rename(&old, dir.path().join("old")).unwrap();
     DiskStore::open(dir.path()).unwrap().set(&notes(), "k", b"value", None).unwrap();
+    // The layout before this one.
+    let file = dir.path().join(FILE);
+    Connection::open(&file).unwrap().pragma_update(None, "user_version", 1).unwrap();
+    let error = DiskStore::open(dir.path()).unwrap_err();
+    assert!(error.is_environment() && error.to_string().contains("layout 1"), "{error}");
+    assert!(error.hint().contains("move it away"), "{}", error.hint());
 }
 
 /// While one is closed, what the other has just written stays. Seen to fail with the file opened and closed to look at it.
@@ -205,11 +212,18 @@ fn damage_is_never_read() {
     assert!(refused > 0);
 }
 
+/// From now on the file may have this many pages of 4 KiB; 0: as many as there can be. The store has one connection here.
+fn pages(store: &DiskStore, pages: u32) {
+    let pages = if pages == 0 { u32::MAX - 1 } else { pages };
+    let limit = |rows: &Connection| rows.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).map(Ok);
+    store.0.database.read(limit).unwrap();
+}
+
 /// Writes are refused, all that was acknowledged can be read, and when there is room again writing goes on.
 #[test]
 fn a_full_disk_loses_nothing() {
     let store = DiskStore::without_disk();
-    store.database.with_pages(1024);
+    pages(&store, 1024);
     let acknowledged = (0..1000).find(|at| match store.set(&notes(), &at.to_string(), &[7; 50_000], None) {
         Ok(_) => false,
         Err(StoreError::Full(problem)) => {
@@ -228,7 +242,7 @@ fn a_full_disk_loses_nothing() {
         assert!(matches!(store.set(&notes(), "more", &[7; 500_000], None), Err(StoreError::Full(_))));
     }
     assert!(store.delete(&notes(), "0").unwrap());
-    store.database.with_pages(0);
+    pages(&store, 0);
     store.set(&notes(), "more", &[7; 500_000], None).unwrap();
     audit(&store, &notes());
 }

@@ -1,4 +1,4 @@
-//! Random operations of several tenants and tools, against a map that is obviously right.
+//! Random operations of several tenants and components, against a map that is obviously right.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ fn kept<T>(result: Result<T, StoreError>) -> Option<T> {
 fn no_namespace_sees_a_foreign_value() {
     let spaces: Vec<_> = [Some("acme"), Some("umbrella")]
         .into_iter()
-        .flat_map(|tenant| ["notes", "search"].map(|tool| Namespace::new(tenant, tool)))
+        .flat_map(|tenant| ["notes", "search"].map(|component| Namespace::new(tenant, component)))
         .collect();
     for subject in subjects(QUOTA) {
         let mut random = fastrand::Rng::with_seed(55);
@@ -60,7 +60,7 @@ fn no_namespace_sees_a_foreign_value() {
             let (store, space, model) = (&subject.store, &spaces[at], &mut models[at]);
             model.held.retain(|_, held| held.2 > now);
             let key = format!("{}{}", random.choice(["a", "a/", "b"]).unwrap(), random.u8(..6));
-            let mut data = format!("{:?} {} {round}", space.tenant(), space.tool()).into_bytes();
+            let mut data = format!("{:?} {} {round}", space.tenant(), space.component()).into_bytes();
             data.resize(random.usize(..65), b'.');
             let ttl = random.bool().then(|| random.u64(..200));
             let (end, ttl) = (ttl.map_or(u64::MAX, |ttl| now + ttl), ttl.map(Duration::from_millis));

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::*;
-use crate::egress::Redactor;
 use crate::outcome::{Halt, HandlerError, Output, Question};
+use crate::secret::Secret;
 use crate::tool_error::{Raised, RaisedKind};
 
 const VALUE: &str = "canary-4711-of-the-test";

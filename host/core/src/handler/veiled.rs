@@ -1,0 +1,258 @@
+//! Hides the values of secrets in what a handler says.
+//!
+//! In: a result, an event, a text. Out: the same with a mark in place of each value; JSON stays JSON.
+//! Not here: the forms of a value ([`Redactor`]), and which values a call may know (`engine/veil`).
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::call::{CallResult, ToolCall};
+use crate::egress::{Inflated, MARK, Redactor};
+use crate::event::Event;
+use crate::json::Json;
+use crate::outcome::{Media, Outcome, Part, Resource, ResourceContent};
+use crate::refusal::{Fault, FaultKind, Refusal};
+use crate::tool_error::{ReturnRule, ToolError};
+
+/// Hides some values in what a handler says. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Veiled(pub(crate) Redactor);
+
+impl Veiled {
+    /// The end of a call without the values.
+    pub(crate) fn result(&self, mut result: CallResult) -> CallResult {
+        match &mut result {
+            CallResult::Outcome(outcome) => self.outcome(outcome),
+            CallResult::ToolError(error) => self.error(error),
+            CallResult::Refusal(Refusal::InvalidArguments(faults) | Refusal::InvalidAnswer(faults)) => {
+                self.faults(faults)
+            }
+            CallResult::Refusal(_) => {}
+        }
+        result
+    }
+
+    /// An event of a running call without the values.
+    pub(crate) fn event(&self, mut event: Event) -> Event {
+        match &mut event {
+            Event::Progress { message, .. } => self.maybe(message),
+            Event::Log { message, .. } => self.text(message),
+            Event::Denied { denial, .. } => {
+                self.text(&mut denial.request);
+                self.maybe(&mut denial.grant);
+            }
+            // The one came before the tool, the other is made of a result.
+            Event::Started { .. } | Event::Completed { .. } => {}
+        }
+        event
+    }
+
+    /// A call without the values, in its name and in its arguments. Returns whether anything was hidden.
+    pub(crate) fn call(&self, call: &mut ToolCall) -> bool {
+        let before = call.clone();
+        self.text(&mut call.name);
+        match Json::parse(before.arguments.clone()) {
+            Ok(arguments) => {
+                let mut hidden = arguments.clone();
+                self.json(&mut hidden);
+                if hidden.as_str() != arguments.as_str() {
+                    call.arguments = hidden.into_string();
+                }
+            }
+            // The call will be refused, and observers see its arguments.
+            Err(_) => self.text(&mut call.arguments),
+        }
+        *call != before
+    }
+
+    fn outcome(&self, outcome: &mut Outcome) {
+        match outcome {
+            Outcome::Ok(output) => {
+                self.json(&mut output.value);
+                self.maybe(&mut output.message);
+                output.parts.iter_mut().for_each(|part| self.part(part));
+                let extensions = std::mem::take(&mut output.extensions);
+                output.extensions = extensions
+                    .into_iter()
+                    .map(|(mut name, mut value)| {
+                        self.text(&mut name);
+                        self.json(&mut value);
+                        (name, value)
+                    })
+                    .collect();
+            }
+            Outcome::Error(error) => {
+                self.text(&mut error.message);
+                error.data.iter_mut().for_each(|data| self.json(data));
+            }
+            Outcome::AskUser(ask) => {
+                self.text(&mut ask.question);
+                // The state too: without a sealer it goes through the client's hands as it is.
+                let parts = [&mut ask.options, &mut ask.answer_schema, &mut ask.state];
+                parts.into_iter().flatten().for_each(|part| self.json(part));
+            }
+            Outcome::Halt(halt) => {
+                self.text(&mut halt.reason);
+                self.json(&mut halt.result);
+            }
+        }
+    }
+
+    fn part(&self, part: &mut Part) {
+        match part {
+            Part::Text { text } => self.text(text),
+            Part::Image(Media { mime_type, data }) | Part::Audio(Media { mime_type, data }) => {
+                self.text(mime_type);
+                self.bytes(data);
+            }
+            Part::Resource(Resource { uri, mime_type, content }) => {
+                self.text(uri);
+                self.maybe(mime_type);
+                match content {
+                    ResourceContent::Text { text } => self.text(text),
+                    ResourceContent::Bytes { data } => self.bytes(data),
+                }
+            }
+            Part::ResourceLink { uri, name, description, mime_type, .. } => {
+                self.text(uri);
+                [name, description, mime_type].into_iter().for_each(|text| self.maybe(text));
+            }
+        }
+    }
+
+    fn bytes(&self, data: &mut Vec<u8>) {
+        if self.0.finds(data) {
+            *data = self.0.redact(data);
+        } else if self.0.inflated(data) != Inflated::Clean {
+            *data = MARK.to_vec();
+        }
+    }
+
+    fn error(&self, error: &mut ToolError) {
+        match error {
+            ToolError::HandlerRaised(raised) => {
+                self.maybe(&mut raised.panic_message);
+                raised.backtrace.iter_mut().for_each(|name| self.text(name));
+            }
+            ToolError::InvalidReturn(rule) => self.rule(rule),
+            ToolError::EncodingFailed(text) => self.text(text),
+            ToolError::HandlerExit(_) | ToolError::Timeout(_) | ToolError::NotFound => {}
+        }
+    }
+
+    fn rule(&self, rule: &mut ReturnRule) {
+        match rule {
+            ReturnRule::NotJson { detail, .. } | ReturnRule::Policy { detail } | ReturnRule::Unreadable { detail } => {
+                self.text(detail);
+            }
+            ReturnRule::ReservedHalt { reason } => self.text(reason),
+            ReturnRule::Schema { faults } => self.faults(faults),
+            ReturnRule::TooLarge { .. }
+            | ReturnRule::TooManyParts { .. }
+            | ReturnRule::StateTooLarge { .. }
+            | ReturnRule::EmptyHalt => {}
+        }
+    }
+
+    fn faults(&self, faults: &mut [Fault]) {
+        for fault in faults {
+            self.text(&mut fault.path);
+            self.fault_kind(fault);
+            self.maybe(&mut fault.got);
+            self.maybe(&mut fault.nearest);
+        }
+    }
+
+    /// A kind with a secret in its values or in its sentence becomes its sentence, redacted.
+    fn fault_kind(&self, fault: &mut Fault) {
+        let message = fault.kind.to_string();
+        let is_in_value = serde_json::to_value(&fault.kind).is_ok_and(|mut values| self.value(&mut values));
+        if is_in_value || self.0.finds(message.as_bytes()) {
+            fault.kind = FaultKind::Rule { message: self.anew(&message) };
+        }
+    }
+
+    fn maybe(&self, text: &mut Option<String>) {
+        text.iter_mut().for_each(|text| self.text(text));
+    }
+
+    fn text(&self, text: &mut String) {
+        if let Cow::Owned(redacted) = self.redacted(text) {
+            *text = redacted;
+        }
+    }
+
+    fn redacted<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.0.finds(text.as_bytes()) { self.anew(text).into() } else { text.into() }
+    }
+
+    fn anew(&self, text: &str) -> String {
+        String::from_utf8_lossy(&self.0.redact(text.as_bytes())).into_owned()
+    }
+
+    /// In each string as it is read. What stands in several at once, or in how the whole is written, goes as a whole.
+    fn json(&self, json: &mut Json) {
+        let is_hidden = |json: &Json| !self.0.finds(json.as_str().as_bytes());
+        if is_hidden(json) && !json.as_str().contains('\\') {
+            return;
+        }
+        let mut value = json.to_value();
+        if self.value(&mut value) {
+            *json = value.into();
+        }
+        if !is_hidden(json) {
+            *json = Value::from(self.anew(json.as_str())).into();
+        }
+    }
+
+    /// Whether anything was hidden.
+    fn value(&self, value: &mut Value) -> bool {
+        match value {
+            Value::String(text) => match self.redacted(text) {
+                Cow::Owned(redacted) => {
+                    *text = redacted;
+                    true
+                }
+                Cow::Borrowed(_) => false,
+            },
+            Value::Array(items) => items.iter_mut().filter_map(|item| self.value(item).then_some(())).count() > 0,
+            Value::Object(members) => {
+                let any = members.values_mut().filter_map(|member| self.value(member).then_some(())).count() > 0;
+                let is_named = members.keys().any(|name| self.0.finds(name.as_bytes()));
+                if is_named {
+                    *members = self.renamed(std::mem::take(members));
+                }
+                any || is_named
+            }
+            Value::Number(number) if self.0.finds(number.to_string().as_bytes()) => {
+                *value = Value::from(self.anew(&number.to_string()));
+                true
+            }
+            Value::Number(_) | Value::Bool(_) | Value::Null => false,
+        }
+    }
+
+    /// No member is lost, however they are called.
+    fn renamed(&self, members: Map<String, Value>) -> Map<String, Value> {
+        let mut renamed = Map::new();
+        for (mut name, member) in members {
+            self.text(&mut name);
+            while renamed.contains_key(&name) {
+                name.push('\'');
+            }
+            renamed.insert(name, member);
+        }
+        renamed
+    }
+}
+
+impl fmt::Debug for Veiled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Veiled")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,272 @@
+//! The work of every store: quotas, times to live, versions and lists, in tables of SQL.
+//!
+//! In: a [`Database`]. Out: [`KeyStore`].
+//! Invariants: what was seen to have ended is removed, so a clock that goes back brings nothing back; a version never comes
+//! again; a namespace without keys has no row; a value that was altered from outside is an error; a value is copied only
+//! where it is asked for.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::{Entry, KeyStore, MAX_KEY, MAX_KEYS_LISTED, Namespace, Page, Quota, StoreError};
+use crate::defence::{Defence, stands};
+use crate::store::{Answer, Database};
+
+/// A database, and what it goes by.
+pub(super) struct Entries {
+    pub(super) quota: Quota,
+    pub(super) clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
+    pub(super) database: Database,
+}
+
+/// Has a database.
+pub(super) trait Holder: Send + Sync + 'static {
+    fn entries(&self) -> &Entries;
+}
+
+/// The settings of every store.
+macro_rules! settings {
+    ($store:ident) => {
+        impl $store {
+            /// Sets the quota of each namespace.
+            #[must_use]
+            pub fn with_quota(mut self, quota: $crate::kv::Quota) -> Self {
+                self.0.quota = quota;
+                self
+            }
+
+            /// Sets the clock, which tells when keys expire.
+            #[must_use]
+            pub fn with_clock(mut self, clock: impl Fn() -> std::time::SystemTime + Send + Sync + 'static) -> Self {
+                self.0.clock = std::sync::Arc::new(clock);
+                self
+            }
+        }
+
+        impl $crate::kv::entries::Holder for $store {
+            fn entries(&self) -> &Entries {
+                &self.0
+            }
+        }
+    };
+}
+pub(super) use settings;
+
+impl<H: Holder> KeyStore for H {
+    fn get(&self, namespace: &Namespace, key: &str) -> Result<Option<Entry>, StoreError> {
+        check(key)?;
+        self.entries().read(namespace, |view| {
+            view.find(key, |data, version| Entry { data: data.to_owned(), version: version.cast_unsigned() })
+        })
+    }
+
+    fn set(&self, namespace: &Namespace, key: &str, data: &[u8], ttl: Option<Duration>) -> Result<u64, StoreError> {
+        check(key)?;
+        self.entries().write(namespace, |view| view.keep(key, data, ttl))
+    }
+
+    fn delete(&self, namespace: &Namespace, key: &str) -> Result<bool, StoreError> {
+        check(key)?;
+        self.entries().write(namespace, |view| {
+            let delete = "DELETE FROM entry WHERE namespace = ?1 AND key = ?2";
+            let deleted = view.rows.execute(delete, params![view.space, key.as_bytes()])?;
+            view.settle()?;
+            Ok(Ok(deleted > 0))
+        })
+    }
+
+    fn compare_and_swap(
+        &self,
+        namespace: &Namespace,
+        key: &str,
+        expected: Option<u64>,
+        data: &[u8],
+        ttl: Option<Duration>,
+    ) -> Result<Option<u64>, StoreError> {
+        check(key)?;
+        self.entries().write(namespace, |view| match view.find(key, |_, version| version.cast_unsigned())? {
+            Ok(found) if found == expected => Ok(view.keep(key, data, ttl)?.map(Some)),
+            found => Ok(found.map(|_| None)),
+        })
+    }
+
+    fn list(&self, namespace: &Namespace, prefix: &str, cursor: Option<&str>, most: usize) -> Result<Page, StoreError> {
+        let after = cursor.map(place).transpose()?.unwrap_or_default();
+        if prefix.len() > MAX_KEY || cursor.is_some() && !after.starts_with(prefix) {
+            return Err(StoreError::InvalidKey);
+        }
+        let most = most.clamp(1, MAX_KEYS_LISTED);
+        let mut keys = self.entries().read(namespace, |view| {
+            let mut query = view.rows.prepare(
+                "SELECT key FROM entry WHERE namespace = ?1 AND key >= ?2 AND key > ?3 AND substr(key, 1, length(?2)) = ?2
+                 AND (expires IS NULL OR expires > ?4) ORDER BY key LIMIT ?5",
+            )?;
+            let most = i64::try_from(most + 1).unwrap_or(i64::MAX);
+            let sought = params![view.space, prefix.as_bytes(), after.as_bytes(), view.now, most];
+            let keys = query.query_map(sought, |row| row.get(0))?.collect::<Result<Vec<Vec<u8>>, _>>()?;
+            Ok(keys.into_iter().map(|key| String::from_utf8(key).map_err(|_| damaged())).collect::<Result<Vec<_>, _>>())
+        })?;
+        let is_more = keys.len() > most;
+        keys.truncate(most);
+        let cursor = keys.last().filter(|_| is_more).map(|key| URL_SAFE_NO_PAD.encode(key));
+        Ok(Page { keys, cursor })
+    }
+}
+
+impl Default for Entries {
+    fn default() -> Self {
+        Self { quota: Quota::default(), clock: Arc::new(SystemTime::now), database: Database::in_memory() }
+    }
+}
+
+impl Entries {
+    /// In milliseconds since 1970; a clock before that tells 1970.
+    fn now(&self) -> i64 {
+        let since = (self.clock)().duration_since(UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    }
+
+    /// One state of a namespace. What has ended is removed after it; what was found stands, whether that works or not.
+    fn read<T>(&self, namespace: &Namespace, look: impl FnOnce(&View<'_>) -> Answer<T>) -> Result<T, StoreError> {
+        let (found, has_ended) = self.database.read(|rows| {
+            let view = View { rows, space: &namespace.name(), quota: self.quota, now: self.now() };
+            let ended = "SELECT EXISTS (SELECT 1 FROM entry WHERE namespace = ?1 AND expires <= ?2)";
+            let has_ended = rows.query_row(ended, params![view.space, view.now], |row| row.get::<_, bool>(0))?;
+            Ok(look(&view)?.map(|found| (found, has_ended)))
+        })?;
+        if has_ended && let Err(error) = self.write(namespace, |_| Ok(Ok(()))) {
+            tracing::warn!(%error, "what is past its time stays in the store");
+        }
+        Ok(found)
+    }
+
+    /// One change of a namespace, alone among all processes, after what has ended was removed from it.
+    fn write<T>(&self, namespace: &Namespace, change: impl FnOnce(&View<'_>) -> Answer<T>) -> Result<T, StoreError> {
+        self.database.write(|rows| {
+            let view = View { rows, space: &namespace.name(), quota: self.quota, now: self.now() };
+            let sweep = "DELETE FROM entry WHERE namespace = ?1 AND expires <= ?2";
+            if rows.execute(sweep, params![view.space, view.now])? > 0 {
+                view.settle()?;
+            }
+            change(&view)
+        })
+    }
+}
+
+impl fmt::Debug for Entries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entries").field("quota", &self.quota).field("database", &self.database).finish_non_exhaustive()
+    }
+}
+
+/// One namespace in a transaction.
+struct View<'a> {
+    rows: &'a Connection,
+    space: &'a [u8],
+    quota: Quota,
+    now: i64,
+}
+
+impl View<'_> {
+    /// Finds a key, and returns the result of `read` for its value and version.
+    fn find<T>(&self, key: &str, read: impl FnOnce(&[u8], i64) -> T) -> Answer<Option<T>> {
+        let query = "SELECT value, version, expires, sum FROM entry WHERE namespace = ?1 AND key = ?2";
+        let mut query = self.rows.prepare(query)?;
+        let mut found = query.query(params![self.space, key.as_bytes()])?;
+        let Some(row) = found.next()? else { return Ok(Ok(None)) };
+        let value = row.get_ref(0)?.as_blob();
+        let (Ok(value), Ok(version), Ok(expires), Ok(kept)) = (value, row.get(1), row.get(2), row.get::<_, i64>(3))
+        else {
+            return Ok(Err(damaged()));
+        };
+        if kept != sum(self.space, key, value, version, expires) {
+            return Ok(Err(damaged()));
+        }
+        Ok(Ok(expires.is_none_or(|end| end > self.now).then(|| read(value, version))))
+    }
+
+    /// A namespace that has no keys any more is forgotten, but for its version.
+    fn settle(&self) -> rusqlite::Result<()> {
+        let forget = "DELETE FROM last WHERE namespace = ?1 AND NOT EXISTS (SELECT 1 FROM entry WHERE namespace = ?1)
+                      RETURNING version";
+        let gone = self.rows.query_row(forget, [self.space], |row| row.get::<_, i64>(0)).optional()?;
+        if let Some(version) = gone {
+            let keep = "INSERT INTO last VALUES (x'', ?1)
+                        ON CONFLICT DO UPDATE SET version = max(version, excluded.version)";
+            self.rows.execute(keep, [version])?;
+        }
+        Ok(())
+    }
+
+    /// Puts a value in place of what is there, if there is room.
+    fn keep(&self, key: &str, data: &[u8], ttl: Option<Duration>) -> Answer<u64> {
+        if let Err(problem) = self.room(key, data.len() as u64)? {
+            return Ok(Err(StoreError::OverQuota(problem)));
+        }
+        let next = "INSERT INTO last VALUES (?1, 1 + ifnull((SELECT version FROM last WHERE namespace = x''), 0))
+                    ON CONFLICT DO UPDATE SET version = version + 1 RETURNING version";
+        let version = self.rows.query_row(next, [self.space], |row| row.get::<_, i64>(0))?;
+        // Rounded up: nothing ends before its time.
+        let milliseconds = |ttl: Duration| i64::try_from(ttl.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX);
+        let expires = ttl.map(|ttl| self.now.saturating_add(milliseconds(ttl))).filter(|end| *end < i64::MAX);
+        let sum = sum(self.space, key, data, version, expires);
+        let put = "REPLACE INTO entry (namespace, key, value, version, expires, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        self.rows.execute(put, params![self.space, key.as_bytes(), data, version, expires, sum])?;
+        Ok(Ok(version.cast_unsigned()))
+    }
+
+    /// Checks that a value of this size fits. One that takes no more than the one it replaces always fits, also when the quota
+    /// has become smaller than what there is.
+    fn room(&self, key: &str, size: u64) -> rusqlite::Result<Result<(), String>> {
+        let Quota { bytes: most_bytes, keys: most_keys, value } = self.quota;
+        if size > value && stands(Defence::ValueBytes) {
+            return Ok(Err(format!("a value of {size} bytes exceeds the limit of {value} bytes")));
+        }
+        let held = "SELECT length(key) + length(value) FROM entry WHERE namespace = ?1 AND key = ?2";
+        let held = self.rows.query_row(held, params![self.space, key.as_bytes()], |row| row.get::<_, i64>(0));
+        let (held, new) = (held.optional()?.map(i64::cast_unsigned), key.len() as u64 + size);
+        if held.is_some_and(|held| new <= held) {
+            return Ok(Ok(()));
+        }
+        let sums = "SELECT count(*), ifnull(sum(length(key) + length(value)), 0) FROM entry WHERE namespace = ?1";
+        let read = |row: &rusqlite::Row<'_>| Ok([row.get::<_, i64>(0)?, row.get(1)?].map(i64::cast_unsigned));
+        let [keys, bytes] = self.rows.query_row(sums, [self.space], read)?;
+        let (keys, bytes) = (keys + u64::from(held.is_none()), (bytes + new).saturating_sub(held.unwrap_or(0)));
+        let over = |what| Ok(Err(format!("the store would {what}: delete some keys first")));
+        if keys > most_keys && held.is_none() && stands(Defence::StoredKeys) {
+            return over(format!("have {keys} keys, and the limit is {most_keys}"));
+        }
+        if bytes > most_bytes && stands(Defence::StoredBytes) {
+            return over(format!("hold {bytes} bytes, and the limit is {most_bytes}"));
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// The checksum of an entry, so that a changed one is noticed: SQLite itself has checksums for its log only.
+fn sum(space: &[u8], key: &str, value: &[u8], version: i64, expires: Option<i64>) -> i64 {
+    let mut hasher = blake3::Hasher::new();
+    for part in [space, key.as_bytes(), value, &version.to_le_bytes(), &expires.unwrap_or(i64::MAX).to_le_bytes()] {
+        hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+    }
+    hasher.finalize().as_bytes().first_chunk().map_or(0, |first| i64::from_le_bytes(*first))
+}
+
+fn check(key: &str) -> Result<(), StoreError> {
+    if (1..=MAX_KEY).contains(&key.len()) || !stands(Defence::KeyBytes) { Ok(()) } else { Err(StoreError::InvalidKey) }
+}
+
+/// The key at which a page ended. A cursor that a caller made up is at most a place in the list that this caller may read.
+fn place(cursor: &str) -> Result<String, StoreError> {
+    let key = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|key| String::from_utf8(key).ok());
+    key.filter(|key| check(key).is_ok()).ok_or(StoreError::InvalidKey)
+}
+
+fn damaged() -> StoreError {
+    StoreError::Unavailable("a row is damaged: restore the store from a copy, or move it away".into())
+}

@@ -1,0 +1,151 @@
+//! A tool hands the value of a secret to tools that were not granted it: the value leaves with none of them.
+
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use toolcell::kv::MemoryStore;
+use toolcell::{
+    CallOptions, Component, Definition, Engine, Event, Executor, Grants, HandlerError, Invocation, Missing, Placement,
+    Registry, Secret, StoredSecrets, Tool, ToolCall,
+};
+use toolcell_test_guests::bytes;
+use toolcell_tests::server::{Server, response};
+use toolcell_tests::{PLACEMENTS, wait};
+
+use super::rule;
+
+const VALUE: &str = "canary-4711-of-the-tool-5a";
+/// Every way in which `repeat` says its words.
+const WAYS: [&str; 15] = [
+    "value",
+    "error",
+    "ask",
+    "halt",
+    "log",
+    "stdout",
+    "stderr",
+    "progress",
+    "panic",
+    "value of a key",
+    "swapped",
+    "key",
+    "url",
+    "header",
+    "body",
+];
+
+/// `confide`, which reads the secret; `repeat`, which does not, with keys, requests and calls; and `echo` in native code.
+struct Host {
+    executor: Executor,
+    registry: Registry,
+    server: Server,
+    events: Arc<Mutex<Vec<Event>>>,
+}
+
+impl Host {
+    fn new(placement: Placement) -> Self {
+        let server = Server::start(Ipv4Addr::LOCALHOST, |_| response("200 OK", ""));
+        let secrets = StoredSecrets::default().with("token", Secret::new(VALUE).expect("a secret"));
+        let engine = Engine::builder().cells(4).placement(placement).keys(MemoryStore::new()).secrets(secrets);
+        let engine = engine.cache(concat!(env!("CARGO_TARGET_TMPDIR"), "/confided")).build().expect("an engine");
+        let load = |grants: Grants, name: &str| {
+            let engine = engine.clone();
+            let load = async move { Component::load_with(&engine, bytes("messenger"), grants, Missing::Denied).await };
+            wait(load).expect("it loads").tool(name).expect("a tool").clone()
+        };
+        let mut reads = Grants::default();
+        reads.reveal.insert("token".into());
+        reads.invoke.extend(["own repeat", "own echo"].map(rule));
+        reads.store = Some("confide".into());
+        let mut says = Grants::default();
+        says.keys.push("write *".parse().expect("a rule"));
+        says.http.push(server.rule("GET,POST", "/"));
+        says.invoke.extend(["own echo", "own c*"].map(rule));
+        says.store = Some("repeat".into());
+        let echo = async |arguments: Value, invocation: Arc<Invocation>| {
+            invocation.progress(1, None, Some(arguments["text"].to_string()));
+            Err::<Value, _>(HandlerError::new(arguments["text"].to_string()).with_data(arguments))
+        };
+        let echo = Tool::native(Definition::new("echo", "Fails with its arguments.").expect("a definition"), echo);
+        let registry = Registry::new();
+        let tools = [load(reads, "confide"), load(says.clone(), "repeat"), load(says, "stored"), echo.expect("a tool")];
+        registry.register_all(tools).expect("names");
+        let events = Arc::<Mutex<Vec<Event>>>::default();
+        let (seen, tools) = (Arc::clone(&events), registry.clone());
+        let executor = Executor::new()
+            .with_callable(move |name| tools.get(name))
+            .with_events(move |event: Event| seen.lock().expect("events").push(event));
+        Self { executor, registry, server, events }
+    }
+
+    /// All that a caller, observers and servers are shown of one call.
+    fn shown(&self, name: &str, arguments: &Value) -> String {
+        let (executor, call) = (self.executor.clone(), ToolCall::with_value("1", name, arguments));
+        let tool = self.registry.get(name).expect("a tool");
+        let result = wait(async move { executor.call(&tool, call, CallOptions::default()).await }).result;
+        let events = std::mem::take(&mut *self.events.lock().expect("events"));
+        format!("{} {} {:?}", json!(result), json!(events), self.server.taken())
+    }
+
+    fn confided(&self, to: &str, arguments: &Value) -> String {
+        self.shown("confide", &json!({"to": to, "with": arguments.to_string()}))
+    }
+
+    fn repeated(&self, words: &[&str], how: &str, at: &str) -> String {
+        self.confided("repeat", &json!({"words": words, "how": how, "at": at}))
+    }
+}
+
+fn shows(text: &str) -> bool {
+    let (one, other) = VALUE.split_at(VALUE.len() / 2);
+    [one, other].iter().any(|half| text.contains(half))
+}
+
+#[test]
+fn arguments_of_a_sub_call_hold_no_secret() {
+    for placement in PLACEMENTS {
+        let host = Host::new(placement);
+        for word in ["$all", "<$all>", "$1 $2 $3"] {
+            let shown = host.confided("echo", &json!({"text": word, (word): 1, "deep": [[word]]}));
+            assert!(!shows(&shown), "{word}: {shown}");
+            assert!(shown.contains("removed from the arguments of the call of `echo`"), "{word}: {shown}");
+        }
+        // What holds no value arrives as it was written.
+        let shown = host.confided("echo", &json!({"text": "a\nb", "number": 1.50}));
+        assert!(shown.contains(r"a\\nb") && !shown.contains("removed"), "{shown}");
+        for how in WAYS {
+            let shown = host.repeated(&["$all"], how, &host.server.url("/"));
+            assert!(!shows(&shown), "{how}: {shown}");
+        }
+    }
+}
+
+/// The thirds of the value arrive, each too short to be recognised, and `repeat` joins them.
+#[test]
+fn a_called_tool_does_not_say_its_callers_secret() {
+    let thirds = ["$1", "and", "$2", "and", "$3"];
+    for placement in PLACEMENTS {
+        let host = Host::new(placement);
+        for how in WAYS {
+            let shown = host.repeated(&thirds, how, &host.server.url("/"));
+            assert!(shown.contains(r#"canary-4\",\"and\""#), "the thirds arrive: {shown}");
+            assert!(!shows(&shown), "{how}: {shown}");
+            let is_denied = ["value of a key", "swapped", "key", "url", "header", "body"].contains(&how);
+            assert_eq!(shown.contains("tool_denied"), is_denied, "{how}: {shown}");
+            assert_eq!(
+                shown.contains("[redacted]"),
+                !matches!(how, "value of a key" | "swapped" | "url" | "header" | "body"),
+                "{how}: {shown}"
+            );
+        }
+        // One call further down, in its arguments and in its name.
+        for (how, at) in [("on", "echo"), ("name", "")] {
+            let shown = host.repeated(&thirds, how, at);
+            assert!(!shows(&shown) && shown.contains("[redacted]"), "{how}: {shown}");
+        }
+        // A later call, by itself, finds nothing.
+        let stored = host.shown("stored", &json!({}));
+        assert!(stored.contains(r#""value":[]"#), "{stored}");
+    }
+}
