@@ -23,7 +23,7 @@ use crate::limits::Limits;
 use crate::refusal::Fault;
 use crate::rights::Denial;
 use crate::tool_error::ToolError;
-use crate::usage::Meter;
+use crate::usage::{CheckFuel, Meter};
 pub(crate) use arguments::Arguments;
 pub(crate) use sub_call::{Caller, Invoker, SubCall};
 pub use sub_call::{DEFAULT_CALL_DEPTH, MAX_SUB_CALLS};
@@ -108,6 +108,16 @@ pub trait Handler: Send + Sync + 'static {
     }
 }
 
+/// What a question beside a call has of the executor that asks it.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    /// The tool's call that it is asked for.
+    pub(crate) caller: Option<Arc<Caller>>,
+    pub(crate) is_shared: bool,
+    /// Hears what the answer costs.
+    pub(crate) fuel: Option<CheckFuel>,
+}
+
 /// What narrows the tool's rights in this call.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Overlays {
@@ -134,6 +144,8 @@ pub struct Invocation {
     pub abort: AbortSignal,
     /// Time between that wish and the forced end of the call.
     pub(crate) stop_grace: Duration,
+    /// The executor defines other tenants: the call's own leaves room to them.
+    pub(crate) is_shared: bool,
     pub(crate) tree: Arguments,
     /// The arguments' fingerprint, where a sealer needs it.
     pub(crate) fingerprint: Option<[u8; 32]>,
@@ -263,6 +275,7 @@ impl Invocation {
             started: Instant::now(),
             abort: AbortSignal::default(),
             stop_grace: DEFAULT_STOP_GRACE,
+            is_shared: false,
             overlays: Overlays::default(),
             files: None,
             egress: OnceLock::new(),
@@ -293,6 +306,7 @@ impl Invocation {
             started,
             abort: self.abort.clone(),
             stop_grace: self.stop_grace,
+            is_shared: self.is_shared,
             overlays: self.overlays.clone(),
             files: self.files.clone(),
             egress: self.egress_budget().into(),
