@@ -108,7 +108,7 @@ pub trait Handler: Send + Sync + 'static {
     }
 }
 
-/// What a question beside a call has of the executor that asks it.
+/// Settings of the executor that asks a tool something beside a call.
 #[derive(Debug, Default)]
 pub(crate) struct Beside {
     /// The tool's call that it is asked for.

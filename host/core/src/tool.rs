@@ -284,7 +284,7 @@ impl Tool {
         self.is_visible_beside(arguments, context, Beside::default()).await
     }
 
-    /// The same for an executor.
+    /// Answers [`is_visible_with`](Self::is_visible_with) for an executor.
     pub(crate) async fn is_visible_beside(&self, arguments: &Value, context: &CallContext, beside: Beside) -> bool {
         if !self.0.rules.show(arguments, context) {
             return false;

@@ -60,7 +60,7 @@ struct State {
     totals: TenantUsage,
     calls: Option<Bucket>,
     fuel: Option<Bucket>,
-    /// What the tenant is shown of its fuel: without what it must not see.
+    /// The fuel that the tenant is shown: it does not include charges for what the tenant must not see.
     shown: Option<Bucket>,
 }
 
@@ -114,7 +114,7 @@ impl Account {
         Ok(())
     }
 
-    /// Whether the quota has fuel now.
+    /// Refuses while the quota has no fuel.
     pub(crate) fn check_fuel(&self, quota: &Quota) -> Result<(), Refused> {
         let mut state = self.state.lock();
         state.fill(quota, self.clock.now());

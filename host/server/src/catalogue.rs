@@ -85,7 +85,7 @@ impl Service {
 }
 
 impl View {
-    /// Whether a tool is visible to the view's tenant, for a list.
+    /// Returns true if a tool is visible to the view's tenant, for a list.
     async fn shows(&self, tool: &Tool, context: &CallContext) -> bool {
         self.executor.is_visible(tool, &Value::Null, context).await
     }

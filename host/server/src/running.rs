@@ -105,7 +105,7 @@ impl Running {
         self.table.lock().is_ending = true;
     }
 
-    /// Whether the end was announced, or has come.
+    /// Returns true if the end was announced, or has come.
     pub(crate) fn is_ending(&self) -> bool {
         let table = self.table.lock();
         table.is_ending || table.is_draining

@@ -31,7 +31,7 @@ pub struct Proxy {
     authorization: Option<String>,
 }
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProxyFault {
     #[error("the proxy cannot be reached: {}", .0.kind())]

@@ -177,7 +177,7 @@ impl State {
         account
     }
 
-    /// Whether the free cells are for others. `is_shared`: the call's executor defines other tenants.
+    /// Returns true if the free cells are for others. `is_shared`: the call's executor defines other tenants.
     fn holds_back(&self, account: &Account, is_shared: bool) -> bool {
         let is_shared = is_shared && stands(Defence::DefinedTenants);
         let is_one_of_several = account.tenant.is_some() && (is_shared || self.names.len() > 1);

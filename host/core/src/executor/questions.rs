@@ -1,4 +1,4 @@
-//! What a tool is asked beside its calls: whether it is offered, and what is wrong with arguments.
+//! Checks that a tool makes beside its calls: whether it is offered, and what is wrong with arguments.
 //!
 //! Invariants: an answer is on no receipt, and no observer of calls hears of it; its fuel is told to the observer of
 //! [`Executor::with_check_fuel`] alone.
@@ -83,17 +83,17 @@ impl Executor {
         }
     }
 
-    /// What a question has of this executor.
+    /// The settings of this executor that a check needs.
     pub(super) fn beside(&self, caller: Option<Arc<Caller>>) -> Beside {
         Beside { caller, is_shared: self.is_shared(), fuel: self.check_fuel.clone() }
     }
 
-    /// Whether the executor defines several tenants. Calls without a tenant count as one.
+    /// Returns true if the executor defines several tenants. Calls without a tenant count as one.
     pub(super) fn is_shared(&self) -> bool {
         self.has_others || self.tenants.len() + usize::from(self.untenanted.is_some()) > 1
     }
 
-    /// The same where there are other tenants that are not defined here.
+    /// Sets that there are other tenants, which are not defined here.
     pub(crate) fn with_others(mut self, has_others: bool) -> Self {
         self.has_others = has_others;
         self

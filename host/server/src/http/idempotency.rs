@@ -33,7 +33,7 @@ const MOST: usize = 256;
 const MOST_BYTES: usize = 4 << 20;
 /// Requests of one principal that run: they go on without their connections.
 const MOST_RUNNING: usize = 32;
-/// How many times as much as one principal all principals of a tenant have together.
+/// All principals of a tenant have so many times as much together as one principal.
 const OF_TENANT: usize = 8;
 /// Characters of a key.
 const MAX_KEY: usize = 255;
@@ -166,14 +166,14 @@ impl Drop for Claim {
     }
 }
 
-/// Whose keys are counted together.
+/// A principal, or all principals of a tenant: their keys are counted together.
 #[derive(Clone, Copy)]
 enum Of<'a> {
     Principal(&'a Principal),
     Tenant(Option<&'a str>),
 }
 
-/// What they have.
+/// The amount that they have now.
 #[derive(Default)]
 struct Used {
     keys: usize,

@@ -1,4 +1,4 @@
-//! Why a server does not listen.
+//! The reasons why a server does not listen.
 
 use std::io;
 use std::net::SocketAddr;

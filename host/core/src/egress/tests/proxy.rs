@@ -28,7 +28,7 @@ async fn proxy(answer: &'static str) -> (Server, Arc<Mutex<Vec<String>>>) {
     (server, heads)
 }
 
-/// What is asked for at this URL through a proxy that gives this answer, and what the proxy was asked for.
+/// Asks for this URL through a proxy that gives this answer. Returns the response or the error, and the heads that the proxy got.
 async fn asked(url: &str, answer: &'static str, roots: Roots, is_allowed: bool) -> (String, Vec<String>) {
     let (server, heads) = proxy(answer).await;
     let proxy = Proxy::new(&format!("http://us%40er:secret@127.0.0.1:{}", server.port)).unwrap();

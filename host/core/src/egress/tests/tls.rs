@@ -22,7 +22,7 @@ pub(super) async fn site(names: &[&str], answer: impl Fn(&str, &str) -> String +
     valid_in(names, (1975, 4096), answer).await
 }
 
-/// The same whose certificate is valid between the beginnings of these years.
+/// A server as of [`site`], whose certificate is valid between the beginnings of these years.
 async fn valid_in(
     names: &[&str],
     (from, to): (i32, i32),

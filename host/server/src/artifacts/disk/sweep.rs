@@ -23,7 +23,7 @@ impl Store {
         }
     }
 
-    /// The same for so many files at most.
+    /// Sweeps so many files at most.
     pub(super) fn sweep_up_to(&self, most: usize) {
         let names: Vec<String> = self.tenants.lock().keys().cloned().collect();
         let mut left = most;

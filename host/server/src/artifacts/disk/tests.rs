@@ -102,7 +102,7 @@ fn what_has_expired_is_swept_from_the_disk() {
     assert!(store.info(Some("gone"), &put("gone", "1")).is_ok());
 }
 
-/// What an earlier process has left is swept when the store is opened.
+/// Files of an earlier process are swept when the store is opened.
 #[test]
 fn a_store_sweeps_when_it_is_opened() {
     let place = tempfile::tempdir().expect("a place");
