@@ -69,8 +69,8 @@ mod tests {
     #[test]
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     fn freed_memory_goes_back_to_the_system() {
-        let pieces: Vec<Vec<u8>> = (0..4 * GROWTH >> 12).map(|_| vec![1; 4000]).collect();
-        let stays = vec![1; 4000];
+        let pieces: Vec<Vec<u8>> = (0..(4 * GROWTH) >> 12).map(|_| vec![1; 4000]).collect();
+        let stays: Box<[u8]> = vec![1; 4000].into();
         let full = resident();
         drop(pieces);
         trim();
