@@ -1,5 +1,6 @@
 //! Who is offered a tool, which calls it takes, what is wrong with arguments: the embedder's rules and the tool's own.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -101,6 +102,31 @@ fn an_embedders_rules_refuse_before_the_handler_runs() {
         }
         assert!(tool.can_execute(&ToolCall::new("1", "t", "")) && !tool.can_execute(&ToolCall::new("1", "u", "")));
     }
+}
+
+/// The observer of checks hears of what a tool is asked beside its calls. The checks of a call are on its receipt.
+#[test]
+fn the_fuel_of_checks_beside_calls_is_told_apart() {
+    let tool = wasm(Hostile { parameters: None, name: "t", ..Hostile::answering(Answer::Echo) });
+    let told = Arc::new(AtomicU64::new(0));
+    let sum = Arc::clone(&told);
+    let executor = Executor::new().with_check_fuel(move |fuel| {
+        sum.fetch_add(fuel, Ordering::Relaxed);
+    });
+    wait(async move {
+        let call = || ToolCall::new("1", "t", "{}");
+        assert!(executor.is_visible(&tool, &Value::Null, &CallContext::default()).await);
+        assert_ne!(told.swap(0, Ordering::Relaxed), 0, "visible");
+        assert_eq!(executor.validate(&tool, call(), CallOptions::default()).await, Ok(vec![]));
+        assert_ne!(told.swap(0, Ordering::Relaxed), 0, "validate");
+        let completion = executor.call(&tool, call(), CallOptions::default()).await;
+        assert!(completion.usage.fuel.is_some_and(|fuel| fuel > 0), "{completion:?}");
+        assert_eq!(told.swap(0, Ordering::Relaxed), 0, "a call");
+        let options = CallOptions::default().with_limits(Limits::unlimited().with_fuel(1));
+        let completion = executor.call(&tool, call(), options).await;
+        assert!(completion.usage.fuel.is_none_or(|fuel| fuel <= 1), "{completion:?}");
+        assert_ne!(told.swap(0, Ordering::Relaxed), 0, "a call that failed before it said who sees it");
+    });
 }
 
 /// Where there are arguments, they count for visibility, before anything else is said of them; a list has none.

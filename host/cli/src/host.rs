@@ -51,8 +51,8 @@ pub(crate) fn engines<'a>(
 ) -> Result<Engines<'a>, Failure> {
     let builder = telling(printer, builder(env::own_program(), global.compile_time.0)?);
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    // A cell for each call, and one to spare.
-    let cells = u32::try_from(calls).unwrap_or(MAX_CELLS).saturating_add(1).min(MAX_CELLS);
+    // A cell for each call, and as many again: a tenant leaves as many as it has to the others of the configuration.
+    let cells = u32::try_from(calls.max(1)).unwrap_or(MAX_CELLS).saturating_mul(2).min(MAX_CELLS);
     let builder = builder.cells(cells).threads(calls.min(cores)).secrets(config.secrets.clone());
     let builder = builder.keys(Keys::new(state::dir(global).as_deref(), config.path.as_deref()));
     let counts = state::counts(global);

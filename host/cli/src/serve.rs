@@ -4,6 +4,7 @@
 //! Invariants: what is served is what was approved; a reload that fails changes nothing, and is told on standard error and by
 //! `/ready`.
 
+mod heap;
 mod problems;
 
 use std::io;
@@ -142,6 +143,7 @@ async fn serving(
         () = configured.keep(&service, Some(&auth), args.watch.0, |notice| tell(printer, args, notice)) => {}
         () = keyed(printer, &auth, args), if is_open => {}
         () = measured(metrics) => {}
+        () = heap::trimmed(&service) => {}
     }
     interrupt.drained();
     Ok(ExitStatus::Ok)
@@ -162,6 +164,8 @@ async fn on_stdio(
         ended = mcp::serve_stdio_until(service.clone(), principal, McpOptions::default(), stopped, args.drain.0) => ended,
         // It serves one principal, whatever keys there are.
         () = configured.keep(&service, None, args.watch.0, |notice| tell(printer, args, notice)) => Ok(()),
+        () = swept(&service) => Ok(()),
+        () = heap::trimmed(&service) => Ok(()),
     };
     interrupt.drained();
     ended.map_err(|error| {
@@ -169,6 +173,14 @@ async fn on_stdio(
         Failure::environment(error, hint)
     })?;
     Ok(ExitStatus::Ok)
+}
+
+/// Removes artifacts that have expired, as a server that listens does. Does not end.
+async fn swept(service: &Service) {
+    match service.artifacts() {
+        Some(artifacts) => artifacts.keep_swept().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Whether the tools of this tenant are served.
@@ -260,7 +272,11 @@ fn not_listening(error: BindError) -> Failure {
 fn options(args: &ServeArgs) -> Result<ListenOptions, Failure> {
     let http = args.hosts.iter().fold(HttpOptions::default(), |http, host| http.with_host(host));
     let http = args.origins.iter().fold(http, |http, origin| http.with_origin(origin));
-    let mut options = ListenOptions::default().with_address(args.listen).with_http(http).with_drain(args.drain.0);
+    let mut options = ListenOptions::default()
+        .with_address(args.listen)
+        .with_http(http)
+        .with_drain(args.drain.0)
+        .with_shutdown_delay(args.shutdown_delay.0);
     if args.behind_proxy {
         options = options.with_behind_proxy();
     }

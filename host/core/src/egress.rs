@@ -19,6 +19,7 @@ mod connect;
 mod credential;
 mod meter;
 mod outgoing;
+mod proxy;
 mod redact;
 mod resolve;
 mod response;
@@ -61,6 +62,7 @@ pub use answers::Answer;
 pub(crate) use budget::Budget;
 pub(crate) use credential::Credential;
 pub(crate) use outgoing::{Outgoing, Times};
+pub use proxy::Proxy;
 pub(crate) use redact::{Inflated, MARK, Redactor, Redactors};
 pub use resolve::{Resolved, Resolver, SystemResolver};
 pub(crate) use response::{Body, Incoming};
@@ -82,13 +84,14 @@ const MAX_HEADERS: usize = 100;
 /// Sends the requests of tools. Cheap to clone; clones share connections and threads.
 ///
 /// # Defaults
-/// [`SystemResolver`], the certificate authorities of the public internet, [`DEFAULT_CONNECTIONS`].
+/// [`SystemResolver`], the certificate authorities of the public internet, no proxy, [`DEFAULT_CONNECTIONS`].
 #[derive(Clone)]
 pub struct Egress {
     names: Names,
     /// What answers in place of the network, in tests of tools.
     answers: Option<answers::Answers>,
     tls: Arc<Tls>,
+    proxy: Option<Proxy>,
     connections: Arc<Slots>,
     threads: Arc<Threads>,
 }
@@ -101,6 +104,7 @@ impl Egress {
             names: Names::new(SystemResolver),
             answers: None,
             tls: tls(Roots::default),
+            proxy: None,
             connections: Arc::new(Slots::new(DEFAULT_CONNECTIONS)),
             threads: Arc::default(),
         }
@@ -125,6 +129,14 @@ impl Egress {
     #[must_use]
     pub fn with_roots(mut self, roots: Roots) -> Self {
         self.tls = tls(|| roots);
+        self
+    }
+
+    /// Sends all requests through this proxy. Host names are resolved here, and the proxy is asked for an address that was
+    /// checked.
+    #[must_use]
+    pub fn with_proxy(mut self, proxy: Proxy) -> Self {
+        self.proxy = Some(proxy);
         self
     }
 
@@ -218,7 +230,8 @@ impl Egress {
             let addresses = addresses(&self.names, (method, &target), &private, budget).await?;
             let own = times.connect.and_then(|time| Instant::now().checked_add(time));
             let deadline = own.map_or(terms.deadline, |own| own.min(terms.deadline));
-            Ok((slot, connect(&target, &addresses, Arc::clone(&**self.tls), deadline).await?))
+            let (proxy, tls) = (self.proxy.as_ref(), Arc::clone(&**self.tls));
+            Ok((slot, connect(&target, &addresses, proxy, tls, deadline).await?))
         };
         let (slot, stream) = within(times.connect, Stage::Connect, connected).await?;
         let metered = TokioIo::new(Metered { stream, meter: terms.meter.clone() });

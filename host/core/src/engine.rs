@@ -161,11 +161,12 @@ pub struct EngineBuilder {
 }
 
 impl EngineBuilder {
-    /// Sets how many cells can exist at the same time, up to [`MAX_CELLS`]. Further calls wait.
+    /// Sets how many cells can exist at the same time, up to [`MAX_CELLS`]. Further calls wait. Where the machine has too little
+    /// address space for so many, there are fewer, and the log says how many.
     ///
-    /// A tenant gets another cell while it has fewer cells than are free: alone it gets half of them, beside one busy
-    /// tenant a third, and so on. So a tenant without cells always gets one at once. Calls without a tenant are not
-    /// limited like this; a host with a single tenant can make its calls without one.
+    /// A tenant gets another cell while it has fewer cells than are free: alone half of them, beside one busy tenant a
+    /// third, and so on. So a tenant without cells gets one at once. This holds for a call whose executor defines several
+    /// tenants, or after a call of another tenant has come. Calls without a tenant are not limited.
     pub fn cells(mut self, cells: u32) -> Self {
         self.cells = cells;
         self
@@ -339,11 +340,9 @@ impl EngineBuilder {
         }
         let is_strict = self.isolation == Isolation::Strict && stands(Defence::StrictCells);
         let on_demand = Allocator::new(if is_strict { Allocation::Cleared } else { Allocation::OnDemand })?;
-        // A pool reserves much address space, which some machines do not give: then every cell is made from scratch.
-        let pooled = || Allocator::new(Allocation::Pooled { cells: self.cells });
-        let told =
-            |error: &Error| tracing::warn!(%error, "no pool of cells; each is made from scratch, which is slower");
-        let pool = if is_strict { None } else { pooled().inspect_err(told).ok() };
+        // A pool reserves much address space, which some machines do not give.
+        let pooled = if is_strict { None } else { Allocator::pooled(self.cells) };
+        let (pool, cells) = pooled.map_or((None, self.cells), |(pool, cells)| (Some(pool), cells));
         let engines = pool.iter().chain([&on_demand]).map(|allocator| allocator.engine.weak()).collect();
         let ticker = Arc::new(ticker::Ticker::start(engines)?);
         Ok(Engine(Arc::new(Inner {
@@ -361,7 +360,7 @@ impl EngineBuilder {
             clock: self.quota_clock,
             placement: self.placement,
             panics: self.panics,
-            queue: queue::Queue::new(self.cells as usize),
+            queue: queue::Queue::new(cells as usize),
             loads: Arc::new(Semaphore::new(cores())),
             lanes: Lanes::new(self.threads.unwrap_or_else(cores).max(1))?,
             parties: habit::Parties::default(),

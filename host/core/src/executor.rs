@@ -8,6 +8,7 @@
 mod checking;
 mod checks;
 mod off_thread;
+mod questions;
 mod sealing;
 mod sub_calls;
 mod tenant;
@@ -28,13 +29,14 @@ use crate::fence::Fenced;
 use crate::handler::{Arguments, Caller, Invocation, Overlays};
 use crate::json::or_empty_object;
 use crate::limits::Limits;
-use crate::patience::{self, Waited};
-use crate::refusal::{Fault, Refusal};
+use crate::patience;
+use crate::refusal::Refusal;
 use crate::seal::Sealer;
 use crate::statistics::Counting;
 use crate::tool::Tool;
 use crate::tool_error::{Exit, ToolError};
-use checks::{NotMade, invalid, panicked};
+use crate::usage::CheckFuel;
+use checks::{NotMade, panicked};
 use sealing::Sealing;
 use sub_calls::Callable;
 pub use tenant::Tenant;
@@ -62,6 +64,9 @@ pub struct Executor {
     callable: Option<Callable>,
     /// None: the default.
     call_depth: Option<u32>,
+    check_fuel: Option<CheckFuel>,
+    /// There are other tenants than those that are defined here.
+    has_others: bool,
 }
 
 impl Executor {
@@ -248,7 +253,8 @@ impl Executor {
         }
         let arguments = checks::as_they_came(invocation);
         // In a box: it is rare, and would make every call's future larger.
-        let shown = Box::pin(tool.is_visible_to(&arguments, &invocation.context, invocation.caller.clone()));
+        let beside = self.beside(invocation.caller.clone());
+        let shown = Box::pin(tool.is_visible_beside(&arguments, &invocation.context, beside));
         tokio::select! {
             biased;
             shown = shown => shown,
@@ -309,6 +315,7 @@ impl Executor {
             started,
             abort,
             stop_grace,
+            is_shared: self.is_shared(),
             overlays,
             files,
             egress: caller.as_ref().map_or_else(OnceLock::new, |caller| caller.egress.clone().into()),
@@ -320,44 +327,6 @@ impl Executor {
             span: tracing::Span::none(),
         };
         (invocation, unknown)
-    }
-
-    /// All faults in a call's arguments that the host's checks and the tool's own check find, without making the call.
-    /// If the tool is not offered in this context, that is the only fault. Source: docs/contract.md, section 4.
-    ///
-    /// # Errors
-    /// [`ToolError`] if a check panicked, or ended without an answer.
-    ///
-    /// # Cancel safety
-    /// May be dropped.
-    pub async fn validate(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Result<Vec<Fault>, ToolError> {
-        let (invocation, unknown) = self.arrived(tool, call, options, None);
-        let mut invocation = Arc::new(invocation);
-        let checked = match unknown {
-            Some(unknown) => Err(unknown.into()),
-            None => self.checked(tool, &mut invocation).await,
-        };
-        let refused = match (checked, tool.handler()) {
-            (Err(refused), _) => refused,
-            (Ok(()), None) => return Ok(Vec::new()),
-            (Ok(()), Some(handler)) => {
-                let asked = Fenced::new(|| handler.validate(Arc::clone(&invocation)));
-                let faults = match patience::wait(handler, &invocation, asked).await {
-                    Waited::InTime(answer) => answer.unwrap_or_else(|panic| Err(panicked(panic)))?,
-                    Waited::Late(_, timeout) => return Err(ToolError::Timeout(timeout)),
-                    Waited::Not(error) => return Err(error),
-                };
-                if faults.is_empty() {
-                    return Ok(faults);
-                }
-                invalid(faults).into()
-            }
-        };
-        match self.told(tool, refused, &invocation).await {
-            NotMade::Refused(Refusal::InvalidArguments(faults)) => Ok(faults),
-            NotMade::Refused(told) => Ok(vec![Fault::new("", told.to_string())]),
-            NotMade::Failed(error) => Err(error),
-        }
     }
 }
 

@@ -24,7 +24,7 @@ use crate::limits::Limits;
 use crate::refusal::Fault;
 use crate::rights::Denial;
 use crate::tool_error::ToolError;
-use crate::usage::Meter;
+use crate::usage::{CheckFuel, Meter};
 pub(crate) use arguments::Arguments;
 pub(crate) use sub_call::{Caller, Invoker, SubCall};
 pub use sub_call::{DEFAULT_CALL_DEPTH, MAX_SUB_CALLS};
@@ -110,6 +110,16 @@ pub trait Handler: Send + Sync + 'static {
     }
 }
 
+/// Settings of the executor that asks a tool something beside a call.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    /// The tool's call that it is asked for.
+    pub(crate) caller: Option<Arc<Caller>>,
+    pub(crate) is_shared: bool,
+    /// Hears what the answer costs.
+    pub(crate) fuel: Option<CheckFuel>,
+}
+
 /// What narrows the tool's rights in this call.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Overlays {
@@ -136,6 +146,8 @@ pub struct Invocation {
     pub abort: AbortSignal,
     /// Time between that wish and the forced end of the call.
     pub(crate) stop_grace: Duration,
+    /// The executor defines other tenants: the call's own leaves room to them.
+    pub(crate) is_shared: bool,
     pub(crate) tree: Arguments,
     /// The arguments' fingerprint, where a sealer needs it.
     pub(crate) fingerprint: Option<[u8; 32]>,
@@ -271,6 +283,7 @@ impl Invocation {
             started: Instant::now(),
             abort: AbortSignal::default(),
             stop_grace: DEFAULT_STOP_GRACE,
+            is_shared: false,
             overlays: Overlays::default(),
             files: None,
             egress: OnceLock::new(),
@@ -301,6 +314,7 @@ impl Invocation {
             started,
             abort: self.abort.clone(),
             stop_grace: self.stop_grace,
+            is_shared: self.is_shared,
             overlays: self.overlays.clone(),
             files: self.files.clone(),
             egress: self.egress_budget().into(),

@@ -103,7 +103,7 @@ pub use clock::{Clock, ManualClock, Sleep, SystemClock};
 pub use component_kind::{Command, CommandInput, CommandOutput, ComponentBytes, ComponentKind};
 pub use definition::{Checks, Definition, Hints, MAX_NAME, Need};
 pub use directory::{TemporaryDirectory, forbidden_root, remove_tree};
-pub use egress::{Answer, DEFAULT_CONNECTIONS, Egress, Resolved, Resolver, Roots, Route, SystemResolver};
+pub use egress::{Answer, DEFAULT_CONNECTIONS, Egress, Proxy, Resolved, Resolver, Roots, Route, SystemResolver};
 pub use encode::{EncodeError, Encoder, JsonEncoder, Said};
 pub use engine::{
     Code, Contents, DEFAULT_CACHE_BYTES, DEFAULT_CELLS, DEFAULT_COMPILE_TIME, DEFAULT_COMPILES, DEFAULT_LINKED_BYTES,

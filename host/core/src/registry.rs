@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
 use parking_lot::RwLock;
+use serde_json::Value;
 
 use crate::call::{CallContext, CallOptions, Completion, ToolCall};
 use crate::definition::Definition;
@@ -244,13 +245,15 @@ impl Toolbox {
     pub(crate) async fn no_such_tool(
         &self,
         name: &str,
-        context: &CallContext,
+        (executor, context): (&Executor, &CallContext),
         is_allowed: impl Fn(&str) -> bool,
     ) -> String {
         let allowed = self.0.places.keys().map(String::as_str).filter(|name| is_allowed(name));
         let near = names::nearest(name, allowed).and_then(|near| self.get(near));
         let hint = match near {
-            Some(tool) if tool.is_visible(context).await => format!("; did you mean `{}`?", tool.definition().name),
+            Some(tool) if executor.is_visible(tool, &Value::Null, context).await => {
+                format!("; did you mean `{}`?", tool.definition().name)
+            }
             Some(_) | None => String::new(),
         };
         format!("{}{hint}", Error::no_such_tool(name, Vec::new()))

@@ -12,7 +12,7 @@ use crate::clock;
 use crate::definition::Definition;
 use crate::error::Error;
 use crate::fence::{Fenced, dispose};
-use crate::handler::{Caller, Handler, Invocation};
+use crate::handler::{Beside, Handler, Invocation};
 use crate::limits::Limits;
 use crate::middleware::{Layered, Middleware};
 use crate::native::{Native, NativeFn};
@@ -20,6 +20,7 @@ use crate::rights::Rights;
 use crate::rules::Rules;
 use crate::schema::Schema;
 use crate::statistics::{Counters, LastError, Statistics};
+use crate::usage::Meter;
 
 /// A tool that can be called. Cheap to clone.
 ///
@@ -280,16 +281,11 @@ impl Tool {
     /// # Cancel safety
     /// May be dropped.
     pub async fn is_visible_with(&self, arguments: &Value, context: &CallContext) -> bool {
-        self.is_visible_to(arguments, context, None).await
+        self.is_visible_beside(arguments, context, Beside::default()).await
     }
 
-    /// The same for a call that a tool makes, whose cell is the tool's.
-    pub(crate) async fn is_visible_to(
-        &self,
-        arguments: &Value,
-        context: &CallContext,
-        caller: Option<Arc<Caller>>,
-    ) -> bool {
+    /// Answers [`is_visible_with`](Self::is_visible_with) for an executor.
+    pub(crate) async fn is_visible_beside(&self, arguments: &Value, context: &CallContext, beside: Beside) -> bool {
         if !self.0.rules.show(arguments, context) {
             return false;
         }
@@ -302,9 +298,13 @@ impl Tool {
         // An answer's state must not be seen before it was opened.
         let context = CallContext { resume: None, ..context.clone() };
         let aside = Invocation::aside(call, arguments.clone(), context, limits);
-        let invocation = Arc::new(Invocation { caller, ..aside });
+        let Beside { caller, is_shared, fuel } = beside;
+        let meter = Arc::new(Meter::of_check(fuel));
+        let invocation = Arc::new(Invocation { caller, is_shared, meter, ..aside });
         let asked = Fenced::new(|| handler.visible(Arc::clone(&invocation)));
-        match clock::before(invocation.deadline(), asked).await {
+        let answer = clock::before(invocation.deadline(), asked).await;
+        invocation.meter.tell_check();
+        match answer {
             Some(Ok(visible)) => visible,
             Some(Err(panic)) => {
                 dispose(panic);

@@ -3,11 +3,15 @@
 //! In: what the cell's meters read when the call ended. Out: [`Usage`].
 //! Invariants: present on success and on failure; made by the host only.
 
+use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+use crate::fence::fenced;
 
 /// What one call used.
 ///
@@ -68,9 +72,41 @@ pub(crate) struct Meter {
     pub(crate) denials: AtomicU64,
     /// Calls of other tools.
     pub(crate) sub_calls: AtomicU64,
+    /// Hears of the fuel of a question beside a call, which is on no receipt.
+    check: Option<CheckFuel>,
+    /// Fuel that it has heard of.
+    told: AtomicU64,
+}
+
+/// Hears how much fuel a tool's checks use beside its calls.
+#[derive(Clone)]
+pub(crate) struct CheckFuel(pub(crate) Arc<dyn Fn(u64) + Send + Sync>);
+
+impl fmt::Debug for CheckFuel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CheckFuel")
+    }
 }
 
 impl Meter {
+    /// The meter of a question beside a call.
+    pub(crate) fn of_check(check: Option<CheckFuel>) -> Self {
+        let mut meter = Self::default();
+        meter.check = check;
+        meter
+    }
+
+    /// Tells the fuel that was not told yet. The rest is told when the cell, which may outlive its question, is gone.
+    pub(crate) fn tell_check(&self) {
+        let Some(CheckFuel(tell)) = &self.check else { return };
+        let fuel = self.fuel.load(Relaxed);
+        let more = fuel.saturating_sub(self.told.fetch_max(fuel, Relaxed));
+        if more > 0 {
+            // An observer's mistake must not become the tool's failure.
+            let _ = fenced(|| tell(more));
+        }
+    }
+
     /// What was used until now.
     pub(crate) fn read(&self, wall: Duration, bytes_in: u64) -> Usage {
         Usage {
@@ -91,5 +127,11 @@ impl Meter {
         self.metered.store(true, Relaxed);
         self.peak_memory.fetch_max(peak_memory, Relaxed);
         self.host_calls.fetch_max(host_calls, Relaxed);
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        self.tell_check();
     }
 }

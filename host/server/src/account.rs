@@ -2,7 +2,8 @@
 //!
 //! In: admissions, and the events of the tenant's calls. Out: [`Slots`], refusals, [`TenantUsage`].
 //! Invariants: an account lives as long as the service, across versions of what is served; a call is charged also when its
-//! caller has dropped it, because the executor's last event is charged, not the answer.
+//! caller has dropped it, because the executor's last event is charged, not the answer; what tools use beside calls, or to hide
+//! themselves, is charged to the quota and not shown, because it would tell that there are such tools.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ pub struct TenantUsage {
     pub calls: u64,
     /// Calls by how they ended: `ok`, `error`, `ask_user`, `halt`, `refusal`, `cancelled`, or the reason of another tool error.
     pub endings: BTreeMap<String, u64>,
-    /// Instructions that the calls executed.
+    /// Instructions that the calls executed. What tools use beside calls, to say whether they are visible, is not in it.
     pub fuel: u64,
     /// Wall time of the calls, in microseconds.
     pub wall_us: u64,
@@ -41,7 +42,8 @@ pub struct TenantUsage {
     /// Calls that the quota allows now. Absent without a quota.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls_left: Option<u64>,
-    /// Fuel that the quota allows now. Absent without a quota.
+    /// Fuel that the quota allows now. Absent without a quota. What tools use beside calls is charged to the quota, and not
+    /// shown here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fuel_left: Option<u64>,
 }
@@ -58,6 +60,8 @@ struct State {
     totals: TenantUsage,
     calls: Option<Bucket>,
     fuel: Option<Bucket>,
+    /// The fuel that the tenant is shown: it does not include charges for what the tenant must not see.
+    shown: Option<Bucket>,
 }
 
 impl Account {
@@ -70,7 +74,7 @@ impl Account {
         let now = self.clock.now();
         let mut state = self.state.lock();
         state.fill(quota, now);
-        let State { totals, calls: bucket, fuel } = &mut *state;
+        let State { totals, calls: bucket, fuel, .. } = &mut *state;
         let free = quota.concurrent_calls.map_or(wanted, |most| most.saturating_sub(totals.running)).min(wanted.max(1));
         if free == 0 && wanted > 0 {
             return Err(Refused::Quota { kind: QuotaKind::Concurrent, retry_after: RETRY_SLOTS });
@@ -110,24 +114,42 @@ impl Account {
         Ok(())
     }
 
-    /// Charges a call that has ended. A tool that the tenant must not see leaves no trace here, as one that there is not.
+    /// Refuses while the quota has no fuel.
+    pub(crate) fn check_fuel(&self, quota: &Quota) -> Result<(), Refused> {
+        let mut state = self.state.lock();
+        state.fill(quota, self.clock.now());
+        let wait = state.fuel.as_ref().map(|bucket| bucket.wait_for(1)).unwrap_or_default();
+        let is_free = wait.is_zero() || !stands(Defence::CheckFuel);
+        if is_free { Ok(()) } else { Err(Refused::Quota { kind: QuotaKind::Fuel, retry_after: wait }) }
+    }
+
+    /// Charges fuel that the tenant is not shown.
+    pub(crate) fn charge_unseen(&self, fuel: u64) {
+        if let Some(bucket) = self.state.lock().fuel.as_mut().filter(|_| stands(Defence::CheckFuel)) {
+            bucket.take(fuel);
+        }
+    }
+
+    /// Charges a call that has ended. A tool that the tenant must not see leaves no trace that is shown, as one that there is
+    /// not.
     pub(crate) fn charge(&self, event: &Event) {
         let Event::Completed { result, usage, parent, .. } = event else { return };
+        // What a call of a tool's own has used is charged with the call that led to it.
+        let fuel = usage.fuel.filter(|_| parent.is_none()).unwrap_or_default();
         if matches!(result, CallResult::Refusal(Refusal::NotVisible)) && stands(Defence::HiddenUsage) {
+            self.charge_unseen(fuel);
             return;
         }
         let mut state = self.state.lock();
-        let State { totals, fuel: bucket, .. } = &mut *state;
+        let State { totals, fuel: bucket, shown, .. } = &mut *state;
         totals.calls += 1;
         *totals.endings.entry(ending(result).to_owned()).or_default() += 1;
-        // What a call of a tool's own has used is charged with the call that led to it.
         if parent.is_some() {
             return;
         }
-        let fuel = usage.fuel.unwrap_or_default();
         totals.fuel = totals.fuel.saturating_add(fuel);
         totals.wall_us = totals.wall_us.saturating_add(u64::try_from(usage.wall.as_micros()).unwrap_or(u64::MAX));
-        if let Some(bucket) = bucket {
+        for bucket in [bucket, shown].into_iter().flatten() {
             bucket.take(fuel);
         }
     }
@@ -137,7 +159,7 @@ impl Account {
         let now = self.clock.now();
         let mut state = self.state.lock();
         state.fill(quota, now);
-        let (calls_left, fuel_left) = (state.calls.as_ref().map(Bucket::left), state.fuel.as_ref().map(Bucket::left));
+        let (calls_left, fuel_left) = (state.calls.as_ref().map(Bucket::left), state.shown.as_ref().map(Bucket::left));
         TenantUsage { calls_left, fuel_left, ..state.totals.clone() }
     }
 }
@@ -145,7 +167,10 @@ impl Account {
 impl State {
     /// Makes the buckets those of this quota at this time.
     fn fill(&mut self, quota: &Quota, now: std::time::Instant) {
-        for (bucket, rate) in [(&mut self.calls, quota.calls_per_minute), (&mut self.fuel, quota.fuel_per_minute)] {
+        let Quota { calls_per_minute, fuel_per_minute, .. } = *quota;
+        for (bucket, rate) in
+            [(&mut self.calls, calls_per_minute), (&mut self.fuel, fuel_per_minute), (&mut self.shown, fuel_per_minute)]
+        {
             match (bucket.as_mut(), rate) {
                 (_, None) => *bucket = None,
                 (None, Some(rate)) => *bucket = Some(Bucket::new(rate, now)),

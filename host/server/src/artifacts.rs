@@ -31,6 +31,8 @@ pub const ARTIFACT_URI: &str = "toolcell://artifacts/";
 const MAX_NAME: usize = 128;
 /// Characters of a media type.
 const MAX_MIME_TYPE: usize = 128;
+/// Time between two sweeps.
+const SWEEP: Duration = Duration::from_secs(60);
 /// The type of content whose type is not known.
 pub(crate) const BYTES: &str = "application/octet-stream";
 
@@ -215,6 +217,27 @@ impl Artifacts {
         self.0.set_quotas(quotas);
     }
 
+    /// Removes artifacts that have expired, and the directories of tenants that have none left: at most 1,000 files at once.
+    /// A tenant that asks for its artifacts has its own removed before.
+    pub fn sweep(&self) {
+        self.0.sweep();
+    }
+
+    /// [Sweeps](Self::sweep) each minute, by the clock of the store, on a thread that may block. Does not end.
+    /// [`HttpServer::serve`](crate::HttpServer::serve) does so with the store of its service.
+    ///
+    /// # Cancel safety
+    /// May be dropped: a sweep that has begun goes on to its end.
+    pub async fn keep_swept(&self) {
+        let clock = self.0.clock();
+        loop {
+            clock.sleep_until(clock.now() + SWEEP).await;
+            let store = Arc::clone(&self.0);
+            // It ends early only with the runtime.
+            let _ = tokio::task::spawn_blocking(move || store.sweep()).await;
+        }
+    }
+
     /// Whether the directory can be written to. It is tried once in a few seconds.
     pub(crate) fn is_writable(&self) -> bool {
         self.0.is_writable()
@@ -308,6 +331,14 @@ impl Read for Reader<'_> {
         buffer.get_mut(..piece.len()).ok_or(io::ErrorKind::UnexpectedEof)?.copy_from_slice(&piece);
         self.at += piece.len() as u64;
         Ok(piece.len())
+    }
+}
+
+/// [`Artifacts::keep_swept`], where there are artifacts. Does not end.
+pub(crate) async fn keep_swept(artifacts: Option<&Artifacts>) {
+    match artifacts {
+        Some(artifacts) => artifacts.keep_swept().await,
+        None => std::future::pending().await,
     }
 }
 

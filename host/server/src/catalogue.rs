@@ -9,6 +9,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures_util::{StreamExt as _, stream};
+use serde_json::Value;
 use toolcell::{CallContext, Tool, names};
 
 use crate::principal::Principal;
@@ -35,17 +36,18 @@ impl Service {
     /// A page of the tools that the principal sees, sorted by name. `cursor` is [`Page::next`] of the page before.
     ///
     /// # Errors
-    /// [`Refused::NoAccess`], [`Refused::BadCursor`].
+    /// [`Refused::NoAccess`], [`Refused::BadCursor`]; [`Refused::Quota`] if the tenant has no fuel left, because tools that
+    /// decide by themselves are asked.
     ///
     /// # Cancel safety
     /// May be dropped.
     pub async fn tools(&self, principal: &Principal, cursor: Option<&str>) -> Result<Page, Refused> {
-        let view = self.view(principal)?;
+        let view = self.asked_view(principal)?;
         let after = cursor.map(name_in).transpose()?;
         let (context, most) = (Arc::new(context(principal)), self.limits().page.max(1));
         let begin = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let rest: Vec<Tool> = view.listed(begin).cloned().collect();
-        let asked = stream::iter(rest).map(move |tool| if_visible(tool, Arc::clone(&context)));
+        let asked = stream::iter(rest).map(move |tool| if_visible(Arc::clone(&view), tool, Arc::clone(&context)));
         let visible = asked.buffered(ASKED_AT_ONCE).filter_map(std::future::ready);
         // One more than the page tells whether there is a next one.
         let mut tools: Vec<Tool> = visible.take(most + 1).collect().await;
@@ -58,35 +60,50 @@ impl Service {
     /// The tool of this name, if the principal sees it.
     ///
     /// # Errors
-    /// [`Refused::NoAccess`], [`Refused::UnknownTool`].
+    /// [`Refused::NoAccess`], [`Refused::UnknownTool`], [`Refused::Quota`] as [`tools`](Self::tools).
     ///
     /// # Cancel safety
     /// May be dropped.
     pub async fn tool(&self, principal: &Principal, name: &str) -> Result<Tool, Refused> {
-        let view = self.view(principal)?;
+        let view = self.asked_view(principal)?;
         let context = context(principal);
         match view.tools.get(name) {
-            Some(tool) if tool.is_visible(&context).await => Ok(tool.clone()),
+            Some(tool) if view.shows(tool, &context).await => Ok(tool.clone()),
             Some(_) | None => Err(view.unknown_tool(name, &context).await),
         }
     }
 }
 
+impl Service {
+    /// The principal's view, if its tenant has the fuel to ask the tools. Refused whether or not there is a tool to ask: a
+    /// refusal does not tell that there is one.
+    fn asked_view(&self, principal: &Principal) -> Result<Arc<View>, Refused> {
+        let view = self.view(principal)?;
+        view.account.check_fuel(&view.quota).inspect_err(|refused| view.metrics.refused(refused.code()))?;
+        Ok(view)
+    }
+}
+
 impl View {
+    /// Returns true if a tool is visible to the view's tenant, for a list.
+    async fn shows(&self, tool: &Tool, context: &CallContext) -> bool {
+        self.executor.is_visible(tool, &Value::Null, context).await
+    }
+
     /// The refusal of a name that the principal does not see, whether or not there is a tool of that name.
     pub(crate) async fn unknown_tool(&self, name: &str, context: &CallContext) -> Refused {
         let others = self.tools.keys().map(String::as_str).filter(|other| *other != name);
         let near = names::nearest(name, others).and_then(|near| self.tools.get(near));
         let nearest = match near {
-            Some(tool) if tool.is_visible(context).await => Some(tool.definition().name.clone()),
+            Some(tool) if self.shows(tool, context).await => Some(tool.definition().name.clone()),
             Some(_) | None => None,
         };
         Refused::UnknownTool { name: name.to_owned(), nearest }
     }
 }
 
-async fn if_visible(tool: Tool, context: Arc<CallContext>) -> Option<Tool> {
-    tool.is_visible(&context).await.then_some(tool)
+async fn if_visible(view: Arc<View>, tool: Tool, context: Arc<CallContext>) -> Option<Tool> {
+    view.shows(&tool, &context).await.then_some(tool)
 }
 
 /// The context in which a principal lists tools.

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use toolcell::{CallContext, Definition, Error, Invocation, Outcome, RawCall, Tool, ToolCall};
+use toolcell::{CallContext, Definition, Error, Executor, Invocation, Outcome, RawCall, Tool, ToolCall};
 
 use crate::search::Index;
 
@@ -69,9 +69,9 @@ impl ManyTools {
     }
 }
 
-/// The three tools for these ones, in the order of their names. `None` if the list is short enough, or if a tool has one of
+/// The three tools for these ones, in the order of their names. `executor` asks those whether they are visible. `None` if the list is short enough, or if a tool has one of
 /// the three names: its author's tool goes before.
-pub(crate) fn facade(many: ManyTools, tools: &BTreeMap<String, Tool>) -> Option<[Tool; 3]> {
+pub(crate) fn facade(many: ManyTools, tools: &BTreeMap<String, Tool>, executor: &Executor) -> Option<[Tool; 3]> {
     if tools.len() <= many.above {
         return None;
     }
@@ -79,8 +79,8 @@ pub(crate) fn facade(many: ManyTools, tools: &BTreeMap<String, Tool>) -> Option<
         tracing::warn!(tool = %taken, "all tools are listed, and not the search tools in their place: this tool has the name of one of them");
         return None;
     }
-    let catalogue =
-        Arc::new(Catalogue { tools: tools.clone(), index: OnceLock::new(), bytes: many.tokens * BYTES_PER_TOKEN });
+    let (tools, executor, bytes) = (tools.clone(), executor.clone(), many.tokens * BYTES_PER_TOKEN);
+    let catalogue = Arc::new(Catalogue { tools, executor, index: OnceLock::new(), bytes });
     let made = catalogue.facade();
     made.inspect_err(
         |error| tracing::error!(%error, "the search tools cannot be set up, so clients get the whole list of tools"),
@@ -161,6 +161,7 @@ struct Found<'a> {
 #[derive(Debug)]
 struct Catalogue {
     tools: BTreeMap<String, Tool>,
+    executor: Executor,
     index: OnceLock<Option<Index>>,
     /// Of an answer.
     bytes: usize,
@@ -230,12 +231,16 @@ impl Catalogue {
         let mut found = Budget::new(self.bytes);
         let mut left_out = 0;
         for tool in names.iter().filter_map(|name| self.tools.get(name)) {
-            if found.results.len() + left_out < most && tool.is_visible(context).await {
+            if found.results.len() + left_out < most && self.shows(tool, context).await {
                 left_out += usize::from(!found.add(json!(Found::of(tool.definition()))));
             }
         }
         let hint = found.results.is_empty().then(|| json!("no tool has one of these words: try other words"));
         found.answer([("left_out", (left_out > 0).then(|| json!(left_out))), ("hint", hint)])
+    }
+
+    async fn shows(&self, tool: &Tool, context: &CallContext) -> bool {
+        self.executor.is_visible(tool, &Value::Null, context).await
     }
 
     async fn describe(self: Arc<Self>, arguments: Value, context: &CallContext) -> Outcome {
@@ -244,7 +249,7 @@ impl Catalogue {
         let (mut left_out, mut unknown) = (Vec::new(), Vec::new());
         for name in names {
             match self.tools.get(&name) {
-                Some(tool) if tool.is_visible(context).await => {
+                Some(tool) if self.shows(tool, context).await => {
                     let Definition { name, description, parameters, output, .. } = tool.definition();
                     let mut shown = json!({"name": name, "description": description, "parameters": parameters});
                     if let Some(output) = output {

@@ -99,7 +99,7 @@ impl Service {
             let found = if report.is_degraded { &mut degraded } else { &mut problems };
             found.insert(source, report.message);
         }
-        if self.requests().is_draining() {
+        if self.requests().is_ending() {
             problems.insert("server".into(), Refused::Draining.to_string());
         } else if self.requests().is_full() {
             problems.insert("queue".into(), "the server runs as many requests as it can".into());

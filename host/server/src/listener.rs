@@ -5,6 +5,7 @@
 //! to a proxy that the operator vouched for; a connection that is silent costs a bounded time, and gives way to a new one.
 //! Source: docs/threat-model.md, rows 76, 78 and 81.
 
+mod bind_error;
 mod idle;
 mod peers;
 mod stalled;
@@ -12,7 +13,6 @@ mod tls;
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::pin;
 use std::time::Duration;
@@ -32,10 +32,12 @@ use tokio::task::JoinSet;
 use toolcell::defence::{Defence, stands};
 use tower::ServiceExt as _;
 
+use crate::artifacts::keep_swept;
 use crate::auth::Authenticator;
 use crate::http::held::hold;
 use crate::http::{HttpOptions, router};
 use crate::service::Service;
+pub use bind_error::BindError;
 use idle::{Connections, Open};
 use peers::Peers;
 use stalled::Stalling;
@@ -50,7 +52,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 ///
 /// # Defaults
 /// A free port of 127.0.0.1, no TLS, no proxy, [`HttpOptions::default`], 4,096 connections and 256 from one address, 10 s for
-/// a request's head of at most 32 KiB, 30 s for an answer that is not read, 30 s for running requests at the end.
+/// a request's head of at most 32 KiB, 30 s for an answer that is not read, no delay at the end and 30 s for running requests.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ListenOptions {
@@ -75,6 +77,8 @@ pub struct ListenOptions {
     pub head: usize,
     /// Time that running requests have to end once the server shuts down; then they are cancelled.
     pub drain: Duration,
+    /// Time in which requests are still accepted once the server shuts down, while it is not ready. `drain` begins after it.
+    pub shutdown_delay: Duration,
     /// Further routes that need credentials: see [`router`].
     pub protected: Router,
 }
@@ -92,6 +96,7 @@ impl Default for ListenOptions {
             write_time: Duration::from_secs(30),
             head: 32 << 10,
             drain: Duration::from_secs(30),
+            shutdown_delay: Duration::ZERO,
             protected: Router::new(),
         }
     }
@@ -147,6 +152,14 @@ impl ListenOptions {
         self
     }
 
+    /// With this time in which the server still accepts requests once it shuts down, while its readiness is 503: a load
+    /// balancer that asks for it sends the requests elsewhere before any is refused.
+    #[must_use]
+    pub fn with_shutdown_delay(mut self, time: Duration) -> Self {
+        self.shutdown_delay = time;
+        self
+    }
+
     /// With these further routes that need credentials.
     #[must_use]
     pub fn with_protected(mut self, routes: Router) -> Self {
@@ -196,50 +209,6 @@ fn is_origin(origin: &str) -> bool {
     })
 }
 
-/// Why a server does not listen.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BindError {
-    /// The address can be reached from elsewhere, and every request would be accepted.
-    #[error("{0} can be reached from other machines, and the server has no API keys")]
-    Open(SocketAddr),
-    /// The address can be reached from elsewhere, and keys would travel in plain text.
-    #[error("{0} can be reached from other machines, and the server has no TLS certificate")]
-    Plain(SocketAddr),
-    /// A name for `Host` that no request can have.
-    #[error("`{}` is not a host name", _0.escape_debug())]
-    Host(String),
-    /// An origin that no page can have.
-    #[error("`{}` is not an origin", _0.escape_debug())]
-    Origin(String),
-    /// The address cannot be used.
-    #[error("cannot listen at {address}: {source}")]
-    Address {
-        /// The address.
-        address: SocketAddr,
-        /// Why.
-        source: io::Error,
-    },
-}
-
-impl BindError {
-    /// What to do about it: one line without a period.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Open(_) => {
-                "make a key with `toolcell tenant add NAME` and name a certificate with `--tls-cert` and `--tls-key`, or listen at 127.0.0.1"
-            }
-            Self::Plain(_) => "listen at 127.0.0.1, use `--tls-cert` and `--tls-key`, or a proxy and `--behind-proxy`",
-            Self::Host(_) => {
-                "write the name alone, for example `tools.example.com`, without a scheme, a port or a path"
-            }
-            Self::Origin(_) => "write a scheme and a host, for example `https://app.example.com`, without a path",
-            Self::Address { .. } => "choose another address or port, or end the program that uses this one",
-        }
-    }
-}
-
 /// A server that listens. It answers once [`serve`](Self::serve) is called.
 #[derive(Debug)]
 pub struct HttpServer {
@@ -280,8 +249,9 @@ impl HttpServer {
         self.address
     }
 
-    /// Answers until `shutdown` ends. Then it accepts no connection, waits for the running requests
-    /// ([`ListenOptions::drain`]), cancels those that are left, and returns when every connection is closed.
+    /// Answers until `shutdown` ends and [`ListenOptions::shutdown_delay`] has passed. Then it accepts no connection, waits for the
+    /// running requests ([`ListenOptions::drain`]), cancels those that are left, and returns when every connection is closed.
+    /// While it listens, it removes [artifacts](crate::Artifacts::sweep) that have expired.
     ///
     /// # Cancel safety
     /// When dropped, every connection is closed and every running call is stopped.
@@ -291,7 +261,14 @@ impl HttpServer {
         let open = Connections::new(options.connections);
         let (closing, _) = watch::channel(false);
         let mut connections = JoinSet::new();
-        let mut shutdown = pin!(shutdown);
+        let mut shutdown = pin!(async {
+            shutdown.await;
+            if !options.shutdown_delay.is_zero() {
+                service.requests().announce_end();
+                tokio::time::sleep(options.shutdown_delay).await;
+            }
+        });
+        let mut sweeping = pin!(keep_swept(service.artifacts()));
         loop {
             let accepted = async {
                 open.room().await;
@@ -301,6 +278,7 @@ impl HttpServer {
                 biased;
                 () = &mut shutdown => break,
                 Some(_) = connections.join_next(), if !connections.is_empty() => {}
+                () = &mut sweeping => {}
                 accepted = accepted => match accepted {
                     Ok((stream, peer)) => {
                         let Some(place) = peers.enter(peer.ip()) else { continue };

@@ -37,6 +37,8 @@ pub(crate) struct Running {
 #[derive(Debug, Default)]
 struct Table {
     requests: HashMap<Key, AbortSignal>,
+    /// The server is about to drain.
+    is_ending: bool,
     is_draining: bool,
 }
 
@@ -96,6 +98,17 @@ impl Running {
 
     pub(crate) fn is_draining(&self) -> bool {
         self.table.lock().is_draining
+    }
+
+    /// Announces that requests will be refused soon.
+    pub(crate) fn announce_end(&self) {
+        self.table.lock().is_ending = true;
+    }
+
+    /// Returns true if the end was announced, or has come.
+    pub(crate) fn is_ending(&self) -> bool {
+        let table = self.table.lock();
+        table.is_ending || table.is_draining
     }
 
     /// Whether there is no room for a further call.

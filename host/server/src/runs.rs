@@ -193,8 +193,8 @@ async fn registry_of(view: &View, calls: Vec<(String, Value)>, context: Arc<Call
     let mut asked: Vec<BoxFuture<'static, Option<String>>> = Vec::with_capacity(calls.len());
     for (name, arguments) in calls {
         if let Some(tool) = view.tools.get(&name).cloned() {
-            let context = Arc::clone(&context);
-            let is_hidden = async move { !tool.is_visible_with(&arguments, &context).await };
+            let (context, executor) = (Arc::clone(&context), view.executor.clone());
+            let is_hidden = async move { !executor.is_visible(&tool, &arguments, &context).await };
             asked.push(is_hidden.map(|is_hidden| is_hidden.then_some(name)).boxed());
         }
     }

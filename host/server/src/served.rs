@@ -208,7 +208,9 @@ impl View {
         // Before the tools that stand for others: those are for models.
         let callable = tools.clone();
         let executor = executor.with_callable(move |name| callable.get(name).cloned());
-        let facade = facade(many, &tools);
+        let charged = Arc::clone(&account);
+        let executor = executor.with_check_fuel(move |fuel| charged.charge_unseen(fuel));
+        let facade = facade(many, &tools, &executor);
         let is_searched = facade.is_some();
         tools.extend(facade.into_iter().flatten().map(|tool| (tool.definition().name.clone(), tool)));
         let (charged, measured) = (Arc::clone(&account), metrics.clone());

@@ -249,3 +249,20 @@ fn a_machine_without_room_for_a_pool() {
     let inspected: serde_json::Value = serde_json::from_str(&shown).unwrap_or_else(|_| panic!("{output:?}"));
     assert_eq!(inspected["pooled"], false, "{shown}");
 }
+
+/// It takes half of what fits, and names the setting.
+#[test]
+fn a_machine_with_room_for_a_smaller_pool() {
+    let place = tempfile::tempdir().unwrap();
+    let config = place.path().join("toolcell.toml");
+    std::fs::write(&config, "").unwrap();
+    let script = "ulimit -v 200000000; exec \"$0\" serve --check --no-cache --config \"$1\" --state-dir \"$2\"";
+    let output = std::process::Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_toolcell")])
+        .args([&config, place.path()])
+        .output()
+        .expect("a shell");
+    let told = String::from_utf8_lossy(&output.stderr);
+    let expected = "for a pool of 64 cells: it has 4, and further calls wait; set the number of cells";
+    assert!(told.contains(expected) && told.contains("`toolcell serve --cells 4`"), "{output:?}");
+}

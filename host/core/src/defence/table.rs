@@ -44,6 +44,8 @@ defences! {
     Queue = "queue",
     /// A tenant leaves as many cells to others as it has.
     TenantCells = "tenant-cells",
+    /// It does so for tenants that are defined before any call of theirs has come.
+    DefinedTenants = "defined-tenants",
     /// And as many places to wait for one.
     TenantQueue = "tenant-queue",
     /// The bytes that calls hold while they wait, or as trees of their arguments, are bounded.
@@ -463,6 +465,8 @@ defences! {
     ArtifactTenants = "artifact-tenants",
     /// The artifacts of a tenant have a bounded size together.
     ArtifactQuota = "artifact-quota",
+    /// An expired artifact is removed also when its tenant does not come back.
+    ArtifactSweep = "artifact-sweep",
     /// A tenant makes so many calls a minute.
     CallQuota = "call-quota",
     /// A server that others reach asks for keys, and keys do not travel in plain text.
@@ -487,6 +491,10 @@ defences! {
     ServedTenants = "served-tenants",
     /// The usage of a tenant does not show the tools that are hidden from it.
     HiddenUsage = "hidden-usage",
+    /// The fuel that tools use beside calls is charged to the quota of the tenant.
+    CheckFuel = "check-fuel",
+    /// The principals of a tenant share a bound of requests with an `Idempotency-Key` and of their answers.
+    TenantAnswers = "tenant-answers",
     /// An unknown API key takes the steps of a known one.
     KeyPath = "key-path",
     /// A server that starts without keys asks for them once there are some.

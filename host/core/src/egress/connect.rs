@@ -2,21 +2,22 @@
 //!
 //! In: the addresses that may be connected to. Out: bytes to and from the first that answers, through TLS where the target
 //! says so.
-//! Invariants: only these addresses are connected to; the certificate is of the host that was checked.
+//! Invariants: only these addresses are connected to, by this process or by the operator's proxy; the certificate is of the host
+//! that was checked.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout_at;
 use tokio_rustls::TlsConnector;
 
-use super::{SendError, Stage};
+use super::{Proxy, SendError, Stage};
 use crate::grants::{Host, Target};
 
 /// Addresses that are tried: enough for both families and a few hosts that are down.
@@ -30,6 +31,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 pub(super) async fn connect(
     target: &Target,
     addresses: &[IpAddr],
+    proxy: Option<&Proxy>,
     tls: Arc<ClientConfig>,
     deadline: Instant,
 ) -> Result<Box<dyn Stream>, SendError> {
@@ -40,16 +42,26 @@ pub(super) async fn connect(
         // One that swallows what is sent to it leaves the others their share of the time.
         let left = deadline.saturating_duration_since(Instant::now());
         let share = Instant::now() + left / u32::try_from(tried.len() - index).unwrap_or(u32::MAX);
-        match timeout_at(share.into(), TcpStream::connect(address)).await {
-            Ok(Ok(stream)) if stream.peer_addr().is_ok_and(|peer| is_same(peer, address)) => {
-                return secured(target, stream, tls).await;
-            }
-            Ok(Ok(_)) => problem = SendError::unreachable(target, "another host answered"),
-            Ok(Err(error)) => problem = SendError::unreachable(target, error.kind()),
+        match timeout_at(share.into(), reached(target, address, proxy)).await {
+            Ok(Ok(stream)) => return secured(target, stream, tls).await,
+            Ok(Err(error)) => problem = error,
             Err(_elapsed) => problem = SendError::Timeout(Stage::Connect),
         }
     }
     Err(problem)
+}
+
+/// A connection to this address, through the proxy where there is one.
+async fn reached(target: &Target, address: SocketAddr, proxy: Option<&Proxy>) -> Result<TcpStream, SendError> {
+    if let Some(proxy) = proxy {
+        return proxy.connect(address).await.map_err(|fault| SendError::unreachable(target, fault));
+    }
+    let stream = TcpStream::connect(address).await.map_err(|error| SendError::unreachable(target, error.kind()))?;
+    if stream.peer_addr().is_ok_and(|peer| is_same(peer, address)) {
+        Ok(stream)
+    } else {
+        Err(SendError::unreachable(target, "another host answered"))
+    }
 }
 
 fn is_same(peer: SocketAddr, address: SocketAddr) -> bool {
@@ -76,7 +88,22 @@ async fn secured(target: &Target, stream: TcpStream, tls: Arc<ClientConfig>) -> 
 /// What went wrong, in words of ours.
 fn refusal(error: &io::Error) -> &'static str {
     match error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
-        Some(rustls::Error::InvalidCertificate(_)) => "its certificate is untrusted, expired or for another name",
+        Some(rustls::Error::InvalidCertificate(fault)) => certificate_fault(fault),
         _ => "the TLS handshake failed",
+    }
+}
+
+fn certificate_fault(fault: &CertificateError) -> &'static str {
+    match fault {
+        CertificateError::UnknownIssuer => "its certificate is not signed by a certificate authority that is trusted",
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "its certificate has expired",
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "its certificate is not valid yet: compare the clock of this machine"
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "its certificate is for another name"
+        }
+        CertificateError::Revoked => "its certificate was revoked",
+        _ => "its certificate cannot be used",
     }
 }

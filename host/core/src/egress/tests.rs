@@ -3,6 +3,7 @@
 mod credentials;
 mod misbehaving;
 mod private;
+mod proxy;
 mod redaction;
 mod redirects;
 mod rules;

@@ -20,6 +20,34 @@ impl Allocator {
         Ok(Self { engine: config::engine(allocation)?, linker: OnceLock::new() })
     }
 
+    /// One with a pool for so many cells. Where the machine has no room for that, the pool takes at most half of the room, so that
+    /// the rest of the process has the other half. Returns how many cells there are. `None` where there is no room for one.
+    pub(super) fn pooled(cells: u32) -> Option<(Self, u32)> {
+        let made = |cells| Self::new(Allocation::Pooled { cells });
+        if let Ok(pool) = made(cells) {
+            return Some((pool, cells));
+        }
+        let mut halves = std::iter::successors(Some(cells / 2), |cells| Some(cells / 2)).take_while(|cells| *cells > 0);
+        let fits = halves.find(|cells| made(*cells).is_ok()).unwrap_or_default() / 2;
+        match (fits > 0).then(|| made(fits)).and_then(Result::ok) {
+            Some(pool) => {
+                tracing::warn!(
+                    "there is too little address space or memory for a pool of {cells} cells: it has {fits}, and further calls \
+                     wait; set the number of cells (`EngineBuilder::cells`, `toolcell serve --cells {fits}`), or allow more \
+                     address space (`ulimit -v`)"
+                );
+                Some((pool, fits))
+            }
+            None => {
+                tracing::warn!(
+                    "there is too little address space or memory for a pool of cells: each is made from scratch, which is \
+                     slower; allow more address space (`ulimit -v`)"
+                );
+                None
+            }
+        }
+    }
+
     /// What components are linked with. It is made at the first use: few programs use both allocators.
     pub(super) fn linker(&self) -> Result<&Linker<Cell>, Error> {
         match self.linker.get() {

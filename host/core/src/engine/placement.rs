@@ -173,7 +173,8 @@ async fn slot(inner: &Inner, quarantine: &Quarantine, invocation: &Invocation) -
     }
     let overloaded = Refusal::overloaded;
     let tenant = invocation.context.tenant.as_deref();
-    let slot = inner.queue.take(tenant, invocation.deadline(), invocation.text_bytes()).await.ok_or_else(overloaded)?;
+    let (is_shared, text) = (invocation.is_shared, invocation.text_bytes());
+    let slot = inner.queue.take(tenant, is_shared, invocation.deadline(), text).await.ok_or_else(overloaded)?;
     // While it waited, others may have used up what the component may cost.
     quarantine.admit()?;
     // It may come free at the last moment: a tool that never ran is not late.

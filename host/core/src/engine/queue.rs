@@ -2,8 +2,9 @@
 //!
 //! In: a call's tenant, and the bytes of text that it came with. Out: a [`Slot`], which is given back when it is dropped.
 //! Invariants: a tenant takes a cell only while it has fewer than are free: one busy tenant leaves half of them, two leave a
-//! third, and a call of another tenant need not wait. The same goes for the places to wait in. As long as there is one tenant, it
-//! may have every cell; so may calls without a tenant, which are the embedder's own. No call waits that may have a cell. A
+//! third, and a call of another tenant need not wait. The same goes for the places to wait in. A tenant that is the only one may
+//! have every cell: no call of another tenant has come, and the call's executor defines no other. Calls without a tenant are the
+//! embedder's own and may have every cell as well. No call waits that may have a cell. A
 //! cell that comes free goes to the waiting tenant with the fewest cells. The text of the calls that wait is
 //! bounded in bytes.
 //! Source: docs/threat-model.md, row 56.
@@ -75,7 +76,15 @@ struct State {
 struct Account {
     tenant: Option<Arc<str>>,
     cells: usize,
-    line: BTreeMap<u64, oneshot::Sender<Slot>>,
+    line: BTreeMap<u64, Place>,
+}
+
+/// One call in a line.
+#[derive(Debug)]
+struct Place {
+    /// The call's executor defines other tenants.
+    is_shared: bool,
+    slot: oneshot::Sender<Slot>,
 }
 
 impl Queue {
@@ -99,27 +108,29 @@ impl Queue {
     }
 
     /// A cell for a call of this tenant that came with so many bytes of text, now or before the deadline. None where too many
-    /// calls or bytes wait already, or where the deadline passes first.
+    /// calls or bytes wait already, or where the deadline passes first. `is_shared`: there are other tenants, whether or not a
+    /// call of theirs has come.
     ///
     /// # Cancel safety
     /// May be dropped: then the call leaves the line.
     pub(crate) async fn take(
         self: &Arc<Self>,
         tenant: Option<&str>,
+        is_shared: bool,
         deadline: Option<Instant>,
         text: u64,
     ) -> Option<Slot> {
-        match self.enter(tenant, text)? {
+        match self.enter(tenant, is_shared, text)? {
             Ok(slot) => Some(slot),
             Err(mut waiting) => before(deadline, &mut waiting.slot).await?.ok(),
         }
     }
 
-    fn enter(self: &Arc<Self>, tenant: Option<&str>, text: u64) -> Option<Result<Slot, Waiting>> {
+    fn enter(self: &Arc<Self>, tenant: Option<&str>, is_shared: bool, text: u64) -> Option<Result<Slot, Waiting>> {
         let queue = Arc::clone(self);
         let mut state = self.state.lock();
         let account = state.account(tenant);
-        if state.free > 0 && !state.holds_back(&state.accounts[account]) {
+        if state.free > 0 && !state.holds_back(&state.accounts[account], is_shared) {
             state.take(account);
             return Some(Ok(Slot { queue, account }));
         }
@@ -128,7 +139,7 @@ impl Queue {
             return None;
         };
         let (sender, slot) = oneshot::channel();
-        let ticket = state.wait(account, sender)?;
+        let ticket = state.wait(account, Place { is_shared, slot: sender })?;
         Some(Err(Waiting { queue, account, ticket, _text: text, slot }))
     }
 }
@@ -166,9 +177,10 @@ impl State {
         account
     }
 
-    /// Whether the free cells are for others.
-    fn holds_back(&self, account: &Account) -> bool {
-        let is_one_of_several = account.tenant.is_some() && self.names.len() > 1;
+    /// Returns true if the free cells are for others. `is_shared`: the call's executor defines other tenants.
+    fn holds_back(&self, account: &Account, is_shared: bool) -> bool {
+        let is_shared = is_shared && stands(Defence::DefinedTenants);
+        let is_one_of_several = account.tenant.is_some() && (is_shared || self.names.len() > 1);
         is_one_of_several && account.cells >= self.free && stands(Defence::TenantCells)
     }
 
@@ -178,7 +190,7 @@ impl State {
     }
 
     /// A place at the end of its line, where there is one.
-    fn wait(&mut self, account: usize, waits: oneshot::Sender<Slot>) -> Option<u64> {
+    fn wait(&mut self, account: usize, place: Place) -> Option<u64> {
         let Account { tenant, line, .. } = &mut self.accounts[account];
         let places = MAX_WAITING.saturating_sub(self.waiting);
         let is_held_back = tenant.is_some() && line.len() >= places && stands(Defence::TenantQueue);
@@ -187,7 +199,7 @@ impl State {
             return None;
         }
         let ticket = self.tickets;
-        line.insert(ticket, waits);
+        line.insert(ticket, place);
         (self.tickets, self.waiting) = (ticket + 1, self.waiting + 1);
         Some(ticket)
     }
@@ -206,10 +218,10 @@ impl State {
         // One at most: each that waited had at least as many as were free, and there is one more.
         let next = if self.waiting == 0 { None } else { self.next() };
         let handed = next.and_then(|next| {
-            let (_, waits) = self.accounts[next].line.pop_first()?;
+            let (_, place) = self.accounts[next].line.pop_first()?;
             self.waiting -= 1;
             self.take(next);
-            Some((next, waits))
+            Some((next, place.slot))
         });
         self.forget(account);
         handed
@@ -217,8 +229,11 @@ impl State {
 
     /// Whose turn it is.
     fn next(&self) -> Option<usize> {
-        let may = self.accounts.iter().enumerate().filter(|(_, account)| !self.holds_back(account));
-        may.filter_map(|(number, account)| Some((account.turn()?, number))).min().map(|(_, number)| number)
+        let turn = |(number, account): (usize, &Account)| {
+            let (ticket, place) = account.line.first_key_value()?;
+            (!self.holds_back(account, place.is_shared)).then(|| (account.turn(*ticket), number))
+        };
+        self.accounts.iter().enumerate().filter_map(turn).min().map(|(_, number)| number)
     }
 
     /// Forgets a tenant that has nothing and wants nothing, where many are known.
@@ -236,10 +251,9 @@ impl State {
 }
 
 impl Account {
-    /// Where it stands among those that wait: by what it has, then by who came first.
-    fn turn(&self) -> Option<(usize, u64)> {
-        let (first, _) = self.line.first_key_value()?;
-        Some((if stands(Defence::CellTurns) { self.cells } else { 0 }, *first))
+    /// Where it stands among those that wait: by what it has, then by who came first. `first` is the ticket of its first call.
+    fn turn(&self, first: u64) -> (usize, u64) {
+        (if stands(Defence::CellTurns) { self.cells } else { 0 }, first)
     }
 }
 

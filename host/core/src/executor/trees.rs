@@ -98,7 +98,7 @@ pub(super) async fn turn_of_an_answer(invocation: &Invocation) -> Option<Slot> {
 async fn take(invocation: &Invocation, text: u64) -> Option<Slot> {
     tokio::select! {
         biased;
-        turn = TURNS.take(invocation.context.tenant.as_deref(), invocation.deadline(), text) => turn,
+        turn = TURNS.take(invocation.context.tenant.as_deref(), invocation.is_shared, invocation.deadline(), text) => turn,
         () = forced(&invocation.abort, invocation.stop_grace) => None,
     }
 }

@@ -114,7 +114,7 @@ async fn missing(shared: Arc<Shared>, index: usize, call: ToolCall, kept: Option
     let tool = Tool::unknown(&call.name);
     let counting = Counting::new(tool.counters());
     let options = shared.options.of_a_call(&call.id);
-    let words = shared.toolbox.no_such_tool(&call.name, &options.context, |_| true).await;
+    let words = shared.toolbox.no_such_tool(&call.name, (&shared.executor, &options.context), |_| true).await;
     let completion = if options.abort.is_raised() {
         shared.executor.not_made(&tool, call, options)
     } else {

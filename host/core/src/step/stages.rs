@@ -87,7 +87,7 @@ impl Stepper {
         let tool = match toolbox.resolve(name) {
             Ok(tool) => tool.clone(),
             Err(_) => {
-                let words = toolbox.no_such_tool(name, &context, |name| turn.allows(name)).await;
+                let words = toolbox.no_such_tool(name, (&self.executor, &context), |name| turn.allows(name)).await;
                 let response = FunctionResponse::error(words);
                 return Ok(Gated::Closed(Box::new(HistoryEntry::unanswered(judged, response))));
             }

@@ -216,9 +216,10 @@ async fn answer(speaker: &Speaker, tool: &Tool, mut asked: Asked, abort: AbortSi
         Some(name) => executor.with_tenant(name, narrowed),
         None => executor.with_untenanted(narrowed),
     };
+    let executor = executor.with_others(asked.is_shared);
     if asked.what == What::Visible {
         let arguments = parse_strict(&asked.call.arguments).unwrap_or_default();
-        return Answer::Visible(tool.is_visible_with(&arguments, &context).await);
+        return Answer::Visible(executor.is_visible(tool, &arguments, &context).await);
     }
     // The parent ends it by force, after the grace that its caller gave.
     let options = CallOptions::default().with_context(context).with_abort(abort).with_stop_grace(Duration::MAX);

@@ -63,6 +63,8 @@ pub(super) struct Asked {
     pub(super) is_aborted: bool,
     tenant: Option<Narrowing>,
     own: Option<Narrowing>,
+    /// The executor here defines other tenants.
+    pub(super) is_shared: bool,
     /// Where the files of the call are.
     pub(super) files: Option<PathBuf>,
 }
@@ -89,6 +91,7 @@ impl Asked {
             is_aborted: invocation.abort.is_raised(),
             tenant: narrowing(&invocation.overlays.tenant),
             own: narrowing(&invocation.overlays.call),
+            is_shared: invocation.is_shared,
             files: invocation.files.as_ref().map(|files| files.path().to_owned()),
         }
     }

@@ -3,7 +3,10 @@
 //! Layout: `TENANT/ID` is one artifact: the length of a head (4 bytes, big endian), the head as JSON, the content. `TENANT`
 //! is a digest of the tenant's name, `ID` one of the content.
 //! Invariants: a file gets its name when it is complete and written to the disk, so that what is counted when a store is
-//! opened is what is there; a path is made of digests only; tenants share no file.
+//! opened is what is there; a path is made of digests only; tenants share no file; only files that the store has written are
+//! removed.
+
+mod sweep;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -112,7 +115,7 @@ impl Store {
         }
         let (root, tenants) = (root.to_owned(), Mutex::new(tenants));
         let (quotas, probe) = (Mutex::default(), Probe::new(&root, UNFINISHED, Arc::clone(&clock)));
-        Ok(Self {
+        let store = Self {
             options,
             root,
             clock,
@@ -123,7 +126,9 @@ impl Store {
             written: AtomicU64::new(0),
             _lock: lock,
             temporary: None,
-        })
+        };
+        store.sweep();
+        Ok(store)
     }
 
     pub(super) fn put(
@@ -153,6 +158,10 @@ impl Store {
         *self.quotas.lock() = quotas.map(|(tenant, bytes)| (directory_of(tenant), bytes)).collect();
     }
 
+    pub(super) fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
     /// Whether the directory can be written to.
     pub(super) fn is_writable(&self) -> bool {
         self.probe.is_writable()
@@ -164,7 +173,7 @@ impl Store {
         let quota = self.quotas.lock().get(directory).copied().unwrap_or(self.options.quota);
         let mut tenants = self.tenants.lock();
         let tenant = tenants.entry(directory.to_owned()).or_default();
-        tenant.forget_expired(&self.root.join(directory), now);
+        tenant.forget_expired(&self.root.join(directory), now, usize::MAX);
         let others = tenant.kept.iter().filter(|(other, _)| *other != id);
         let (bytes, count) = others.fold(tenant.writing, |(bytes, count), (_, kept)| (bytes + kept.size, count + 1));
         let fits = bytes.saturating_add(size) <= quota && count < self.options.count;
@@ -231,7 +240,7 @@ impl Store {
         let path = self.root.join(&name);
         let mut tenants = self.tenants.lock();
         let tenant = tenants.get_mut(&name).ok_or(ArtifactError::NotFound)?;
-        tenant.forget_expired(&path, now);
+        tenant.forget_expired(&path, now, usize::MAX);
         ask(&mut tenant.kept, &path, now).ok_or(ArtifactError::NotFound)
     }
 }
@@ -275,14 +284,20 @@ impl Tenant {
         Ok(tenant)
     }
 
-    fn forget_expired(&mut self, directory: &Path, now: Instant) {
+    /// Removes artifacts that have expired, so many at most. Returns how many.
+    fn forget_expired(&mut self, directory: &Path, now: Instant, most: usize) -> usize {
+        let mut removed = 0;
         self.kept.retain(|id, kept| {
-            let is_kept = kept.expires > now;
-            if !is_kept && let Err(error) = fs::remove_file(directory.join(id)) {
+            if kept.expires > now || removed == most {
+                return true;
+            }
+            removed += 1;
+            if let Err(error) = fs::remove_file(directory.join(id)) {
                 tracing::warn!(%error, artifact = %id, "an expired artifact could not be removed");
             }
-            is_kept
+            false
         });
+        removed
     }
 }
 

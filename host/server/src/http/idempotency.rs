@@ -2,8 +2,10 @@
 //!
 //! In: a principal, its key, a digest of the request. Out: a [`Claim`] for the first, the kept answer for the others.
 //! Invariants: a key belongs to its principal; only answers of calls that were made are kept, for [`LIFETIME`]; a principal
-//! has at most [`MOST`] keys, [`MOST_RUNNING`] of them with requests that run, and [`MOST_BYTES`] of answers, the oldest go first; a claim that ends without an answer frees its
-//! key.
+//! has at most [`MOST`] keys, [`MOST_RUNNING`] of them with requests that run, and [`MOST_BYTES`] of answers; all principals of a
+//! tenant have at most [`OF_TENANT`] times as much, because an issuer can name any number of them; the oldest answers go first; a
+//! claim that ends without an answer frees its key.
+//! Source: docs/threat-model.md, row 112.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,6 +16,7 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use toolcell::Clock;
+use toolcell::defence::{Defence, stands};
 
 use super::problem::Problem;
 use crate::principal::Principal;
@@ -30,6 +33,8 @@ const MOST: usize = 256;
 const MOST_BYTES: usize = 4 << 20;
 /// Requests of one principal that run: they go on without their connections.
 const MOST_RUNNING: usize = 32;
+/// All principals of a tenant have so many times as much together as one principal.
+const OF_TENANT: usize = 8;
 /// Characters of a key.
 const MAX_KEY: usize = 255;
 /// When to send a request again whose first is still running.
@@ -37,12 +42,13 @@ const RETRY: Duration = Duration::from_secs(1);
 
 type Fingerprint = [u8; 32];
 type Entries = HashMap<String, Entry>;
+type Principals = HashMap<Principal, Entries>;
 
 /// The answers that are kept.
 #[derive(Debug)]
 pub(crate) struct Idempotency {
     clock: Arc<dyn Clock>,
-    principals: Arc<Mutex<HashMap<Principal, Entries>>>,
+    principals: Arc<Mutex<Principals>>,
 }
 
 #[derive(Debug)]
@@ -63,7 +69,7 @@ pub(super) enum Begun {
 
 /// A key whose request runs.
 pub(super) struct Claim {
-    principals: Arc<Mutex<HashMap<Principal, Entries>>>,
+    principals: Arc<Mutex<Principals>>,
     principal: Principal,
     key: String,
 }
@@ -99,8 +105,7 @@ impl Idempotency {
             entries.retain(|_, entry| is_fresh(entry));
             !entries.is_empty()
         });
-        let entries = principals.entry(principal.clone()).or_default();
-        if let Some(entry) = entries.get(key) {
+        if let Some(entry) = principals.get(principal).and_then(|entries| entries.get(key)) {
             return match &entry.answer {
                 _ if entry.request != request => Err(Problem::new(
                     StatusCode::UNPROCESSABLE_ENTITY,
@@ -117,12 +122,17 @@ impl Idempotency {
                 Some(answer) => Ok(Begun::Again(answer.clone())),
             };
         }
-        let running = entries.values().filter(|entry| entry.answer.is_none()).count();
-        if running >= MOST_RUNNING || entries.len() >= MOST && !forget_oldest(entries) {
-            let detail = "too many requests with idempotency keys are running";
-            return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "overloaded", detail).with_retry_after(RETRY));
+        for of in [Of::Tenant(principal.tenant()), Of::Principal(principal)] {
+            let used = of.used(&principals);
+            if used.running >= of.times(MOST_RUNNING)
+                || used.keys >= of.times(MOST) && !of.forget_oldest(&mut principals)
+            {
+                let detail = "too many requests with idempotency keys are running";
+                return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "overloaded", detail).with_retry_after(RETRY));
+            }
         }
-        entries.insert(key.to_owned(), Entry { request, since: now, answer: None });
+        let entry = Entry { request, since: now, answer: None };
+        principals.entry(principal.clone()).or_default().insert(key.to_owned(), entry);
         let (principal, key) = (principal.clone(), key.to_owned());
         Ok(Begun::First(Claim { principals: Arc::clone(&self.principals), principal, key }))
     }
@@ -131,12 +141,15 @@ impl Idempotency {
 impl Claim {
     /// Keeps the answer.
     pub(super) fn keep(self, answer: Bytes) {
+        if answer.len() > MOST_BYTES {
+            return;
+        }
         let mut principals = self.principals.lock();
-        let Some(entries) = principals.get_mut(&self.principal) else { return };
-        let kept =
-            |entries: &Entries| -> usize { entries.values().flat_map(|entry| &entry.answer).map(Bytes::len).sum() };
-        while kept(entries) + answer.len() > MOST_BYTES && forget_oldest(entries) {}
-        if let Some(entry) = entries.get_mut(&self.key).filter(|_| answer.len() <= MOST_BYTES) {
+        for of in [Of::Tenant(self.principal.tenant()), Of::Principal(&self.principal)] {
+            let room = of.times(MOST_BYTES).saturating_sub(answer.len());
+            while of.used(&principals).bytes > room && of.forget_oldest(&mut principals) {}
+        }
+        if let Some(entry) = principals.get_mut(&self.principal).and_then(|entries| entries.get_mut(&self.key)) {
             entry.answer = Some(answer);
         }
     }
@@ -153,9 +166,106 @@ impl Drop for Claim {
     }
 }
 
-/// Forgets the answer that was begun first. Returns whether there was one.
-fn forget_oldest(entries: &mut Entries) -> bool {
-    let answered = entries.iter().filter(|(_, entry)| entry.answer.is_some());
-    let oldest = answered.min_by_key(|(_, entry)| entry.since).map(|(key, _)| key.clone());
-    oldest.is_some_and(|key| entries.remove(&key).is_some())
+/// A principal, or all principals of a tenant: their keys are counted together.
+#[derive(Clone, Copy)]
+enum Of<'a> {
+    Principal(&'a Principal),
+    Tenant(Option<&'a str>),
+}
+
+/// The amount that they have now.
+#[derive(Default)]
+struct Used {
+    keys: usize,
+    running: usize,
+    /// Of the answers.
+    bytes: usize,
+}
+
+impl Of<'_> {
+    fn includes(self, other: &Principal) -> bool {
+        match self {
+            Self::Principal(principal) => principal == other,
+            Self::Tenant(tenant) => tenant == other.tenant(),
+        }
+    }
+
+    /// The bound where this is the bound of one principal.
+    fn times(self, most: usize) -> usize {
+        match self {
+            Self::Principal(_) => most,
+            Self::Tenant(_) if stands(Defence::TenantAnswers) => most * OF_TENANT,
+            Self::Tenant(_) => usize::MAX,
+        }
+    }
+
+    fn used(self, principals: &Principals) -> Used {
+        let entries =
+            principals.iter().filter(|(principal, _)| self.includes(principal)).flat_map(|(_, entries)| entries);
+        entries.fold(Used::default(), |used, (_, Entry { answer, .. })| Used {
+            keys: used.keys + 1,
+            running: used.running + usize::from(answer.is_none()),
+            bytes: used.bytes + answer.as_ref().map_or(0, Bytes::len),
+        })
+    }
+
+    /// Forgets the answer that was begun first. Returns whether there was one.
+    fn forget_oldest(self, principals: &mut Principals) -> bool {
+        let theirs =
+            principals.iter_mut().filter(|(principal, _)| self.includes(principal)).map(|(_, entries)| entries);
+        let oldest = theirs.filter_map(|entries| {
+            let answered = entries.iter().filter(|(_, entry)| entry.answer.is_some());
+            let (key, since) =
+                answered.map(|(key, entry)| (key.clone(), entry.since)).min_by_key(|(_, since)| *since)?;
+            Some((since, key, entries))
+        });
+        let oldest = oldest.min_by_key(|(since, ..)| *since);
+        oldest.is_some_and(|(_, key, entries)| entries.remove(&key).is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolcell::ManualClock;
+
+    use super::*;
+
+    /// A principal for each request, as the users of an issuer are.
+    fn claim(kept: &Idempotency, tenant: &str, number: usize) -> Option<Claim> {
+        let principal = Principal::new(Some(tenant), &format!("user:{number}"));
+        match kept.begin(&principal, "key", "route", b"body") {
+            Ok(Begun::First(claim)) => Some(claim),
+            Ok(Begun::Again(_)) => panic!("it is new"),
+            Err(_) => None,
+        }
+    }
+
+    fn used(kept: &Idempotency, tenant: &str) -> Used {
+        Of::Tenant(Some(tenant)).used(&kept.principals.lock())
+    }
+
+    #[test]
+    fn the_principals_of_a_tenant_share_a_bound() {
+        let clock = ManualClock::new();
+        let kept = Idempotency::new(Arc::new(clock.clone()));
+        let running: Vec<_> = (0..).map_while(|number| claim(&kept, "acme", number)).collect();
+        assert_eq!(running.len(), OF_TENANT * MOST_RUNNING);
+        assert!(claim(&kept, "globex", 0).is_some(), "another tenant");
+        drop(running);
+        let answer = Bytes::from(vec![0; MOST_BYTES / 4]);
+        for number in 0..8 * OF_TENANT {
+            claim(&kept, "acme", number).expect("room").keep(answer.clone());
+            clock.advance(Duration::from_millis(1));
+        }
+        assert_eq!(used(&kept, "acme").bytes, OF_TENANT * MOST_BYTES);
+        let last = OF_TENANT * MOST + 8;
+        for number in 0..=last {
+            claim(&kept, "globex", number).expect("room").keep(Bytes::new());
+            clock.advance(Duration::from_millis(1));
+        }
+        assert_eq!((used(&kept, "globex").keys, used(&kept, "acme").keys), (OF_TENANT * MOST, 4 * OF_TENANT));
+        // The newest are kept.
+        let newest = Principal::new(Some("globex"), &format!("user:{last}"));
+        assert!(matches!(kept.begin(&newest, "key", "route", b"body"), Ok(Begun::Again(_))));
+    }
 }

@@ -25,6 +25,21 @@ async fn a_request_that_runs_too_long_is_cancelled_and_still_answered() {
     fixture.ended().await;
 }
 
+/// A balancer that asks `/ready` sends the next requests elsewhere. Those that it has sent already are answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_not_ready_before_it_refuses_requests() {
+    let hour = Duration::from_secs(3600);
+    let mut fixture = Fixture::with(ListenOptions::default().with_shutdown_delay(hour)).await;
+    fixture.shut_down();
+    while fixture.ask("", "GET /ready", "", "").await.status != 503 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(fixture.call(&fixture.acme, "", BODY).await.status, 200);
+    let mut fixture = Fixture::with(ListenOptions::default().with_shutdown_delay(Duration::from_millis(10))).await;
+    fixture.shut_down();
+    fixture.ended().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_shuts_down_waits_for_its_requests_and_takes_no_new_ones() {
     let mut fixture = Fixture::start().await;

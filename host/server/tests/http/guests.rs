@@ -6,12 +6,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use toolcell::kv::MemoryStore;
 use toolcell::{
-    Component, Engine, Executor, Grants, Limits, ManualClock, Missing, Overlay, Placement, Registry, Tenant,
+    Component, Engine, Executor, Grants, Limits, ManualClock, Missing, Overlay, Placement, Registry, Tenant, ToolCall,
 };
-use toolcell_server::{ApiKeyStore, Authenticator, HttpServer, ListenOptions, Quota, Served, ServedTenant, Service};
-use toolcell_test_guests::{Hostile, Misdeed, Place, bytes};
+use toolcell_server::{
+    ApiKeyStore, Authenticator, CallRequest, HttpServer, ListenOptions, Principal, Quota, Served, ServedTenant, Service,
+};
+use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bytes};
 
 use crate::client::{Reply, request, send};
 
@@ -154,4 +157,48 @@ async fn the_fuel_of_a_call_is_counted_as_its_receipt_says() {
         buckets += 1;
     }
     assert!(buckets > 2, "{text}");
+}
+
+/// A tenant that is alone has every cell. After a reload its calls come before any call of the second tenant.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_that_comes_first_leaves_cells_to_others() {
+    const CELLS: usize = 8;
+    let engine = Engine::builder().cells(8).build().expect("a fixture");
+    let registry = Registry::new();
+    let echo = Hostile { name: "echo", ..Hostile::answering(Answer::Echo) };
+    for guest in [Hostile::new(Place::Execute, Misdeed::Sleep), echo] {
+        let component = Component::load(&engine, guest.component()).await.expect("a fixture");
+        registry.register_all(component.tools().iter().cloned()).expect("a fixture");
+    }
+    let limits = Limits::default().with_timeout(Duration::from_secs(3600));
+    let served = |tenants: &[&str]| {
+        let served = Served::new(&registry).with_executor(Executor::new().with_limits(limits));
+        tenants.iter().fold(served, |served, tenant| served.with_tenant(*tenant, ServedTenant::default()))
+    };
+    let service = Service::builder(served(&["acme"])).build().expect("a fixture");
+    let call = async |tenant: &str, tool: &str, limits: Limits| {
+        let request = CallRequest::new(ToolCall::new("a", tool, "{}")).with_limits(limits);
+        service.clone().call(&Principal::new(Some(tenant), "key"), request).await
+    };
+    let taken = async |calls: usize, cells: usize| {
+        let mut running = JoinSet::new();
+        for _ in 0..calls {
+            let (service, request) = (service.clone(), CallRequest::new(ToolCall::new("a", "hostile", "{}")));
+            running.spawn(async move { service.call(&Principal::new(Some("acme"), "key"), request).await });
+        }
+        while engine.in_use().cells + engine.in_use().calls_waiting < calls {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(engine.in_use().cells, cells);
+        running
+    };
+    let mut alone = taken(CELLS, CELLS).await;
+    alone.shutdown().await;
+    while engine.in_use().cells > 0 {
+        tokio::task::yield_now().await;
+    }
+    service.replace(served(&["acme", "globex"]));
+    let _running = taken(2 * CELLS, CELLS / 2).await;
+    let answer = call("globex", "echo", Limits::unlimited().with_timeout(Duration::from_secs(10))).await;
+    assert!(answer.expect("a cell is free").completion.result.value().is_some());
 }

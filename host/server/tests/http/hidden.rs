@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use serde_json::json;
-use toolcell::{CallContext, Component, Engine, Json, Limits, Registry, Resume, ToolCall};
-use toolcell_server::{ArtifactOptions, Artifacts, CallRequest, Principal, Served, ServedTenant, Service};
-use toolcell_test_guests::{Answer, Hostile};
+use toolcell::{CallContext, Component, Engine, Json, Limits, ManualClock, Registry, Resume, ToolCall};
+use toolcell_server::{
+    ArtifactOptions, Artifacts, CallRequest, Principal, Quota, QuotaKind, Refused, RunRequest, Served, ServedTenant,
+    Service,
+};
+use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 
 const FILE: &str = r#"{"type": "object", "properties": {"file": {"type": "string", "format": "toolcell-file"}}}"#;
 
@@ -44,4 +47,52 @@ async fn a_tool_that_hides_itself_is_answered_as_one_that_there_is_not() {
         assert_eq!(answered("plans").await, answered("plane").await, "{arguments} {resume:?} {limits:?}");
     }
     assert_eq!(service.usage(&globex).expect("a tenant").calls, 0);
+}
+
+/// Each way to ask the tool leaves the tenant in debt. The usage is that of a tenant that has no such tool.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_fuel_of_a_hidden_tool_is_charged_and_not_shown() {
+    let engine = Engine::builder().build().expect("an engine");
+    let burns = Hostile { visible: false, name: "burns", ..Hostile::new(Place::Visible, Misdeed::BurnFuel) };
+    let hides = Hostile { visible: false, name: "hides", ..Hostile::answering(Answer::Echo) };
+    let registry = Registry::new();
+    for guest in [burns, hides] {
+        let component = Component::load(&engine, guest.component()).await.expect("a component");
+        registry.register_all(component.tools().iter().cloned()).expect("a name of its own");
+    }
+    let clock = ManualClock::new();
+    let quota = Quota::default().with_fuel_per_minute(1);
+    let served = Served::new(&registry).with_tenant("globex", ServedTenant::default().with_quota(quota));
+    let service = Service::builder(served).with_clock(clock.clone()).build().expect("a service");
+    let globex = Principal::new(Some("globex"), "key:1");
+    let fresh = service.usage(&globex).expect("a tenant");
+    let call = |name: &str| ToolCall::new("a", name, "{}");
+    for way in ["list", "tool", "nearest", "run", "call", "call with too little fuel"] {
+        // Long enough to pay any debt.
+        clock.advance(Duration::from_secs(60 * 10_000_000_000));
+        let unknown = service.tool(&globex, "nope").await.expect_err("there is none");
+        assert!(matches!(unknown, Refused::UnknownTool { .. }), "{way}: {unknown:?}");
+        let hidden = match way {
+            "list" => service.tools(&globex, None).await.expect("a list").tools.is_empty(),
+            "tool" => service.tool(&globex, "burns").await.is_err(),
+            "nearest" => service.tool(&globex, "burn").await.is_err(),
+            "run" => service.run(&globex, RunRequest::new([call("burns")])).await.is_err(),
+            _ => {
+                let fuel = if way == "call" { 1_000_000 } else { 1 };
+                let request = CallRequest::new(call("hides")).with_limits(Limits::unlimited().with_fuel(fuel));
+                service.call(&globex, request).await.is_err()
+            }
+        };
+        assert!(hidden, "{way}");
+        assert_eq!(service.usage(&globex).expect("a tenant"), fresh, "{way}");
+        let refused = [
+            service.call(&globex, CallRequest::new(call("nope"))).await.expect_err("it is in debt"),
+            service.tools(&globex, None).await.expect_err("it is in debt"),
+            service.tool(&globex, "nope").await.expect_err("it is in debt"),
+        ];
+        assert!(
+            refused.iter().all(|refused| matches!(refused, Refused::Quota { kind: QuotaKind::Fuel, .. })),
+            "{way}: {refused:?}"
+        );
+    }
 }

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -19,6 +19,15 @@ pub(super) struct Site {
 
 /// One that answers as it is told, by the request's head and the name that it was asked for.
 pub(super) async fn site(names: &[&str], answer: impl Fn(&str, &str) -> String + Send + Sync + 'static) -> Site {
+    valid_in(names, (1975, 4096), answer).await
+}
+
+/// A server as of [`site`], whose certificate is valid between the beginnings of these years.
+async fn valid_in(
+    names: &[&str],
+    (from, to): (i32, i32),
+    answer: impl Fn(&str, &str) -> String + Send + Sync + 'static,
+) -> Site {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate().unwrap();
@@ -27,7 +36,9 @@ pub(super) async fn site(names: &[&str], answer: impl Fn(&str, &str) -> String +
     let issuer = Issuer::new(params, key);
     let key = KeyPair::generate().unwrap();
     let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-    let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
+    let mut certificate = CertificateParams::new(names).unwrap();
+    (certificate.not_before, certificate.not_after) = (date_time_ymd(from, 1, 1), date_time_ymd(to, 1, 1));
+    let certificate = certificate.signed_by(&key, &issuer).unwrap();
     let chain = vec![certificate.der().clone()];
     let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -86,6 +97,22 @@ async fn a_server_has_a_certificate_for_its_name_or_is_refused() {
         let result = asked(&site, host, roots.clone()).await;
         assert_eq!(kind(&result), expected, "{host} with {roots:?}: {result:?}");
         assert_eq!(result.map(|response| response.body).unwrap_or_default(), said, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn a_fault_of_a_certificate_has_its_name() {
+    for (host, years, is_trusted, expected) in [
+        ("good.example", (1975, 4096), false, "is not signed by a certificate authority that is trusted"),
+        ("bad.example", (1975, 4096), true, "is for another name"),
+        ("good.example", (1975, 1976), true, "has expired"),
+        ("good.example", (4095, 4096), true, "is not valid yet"),
+    ] {
+        let site = valid_in(&["good.example"], years, says_its_name).await;
+        let trusted = || Roots::none().with_pem(site.authority.as_bytes()).unwrap();
+        let roots = if is_trusted { trusted() } else { Roots::default() };
+        let fault = asked(&site, host, roots).await.unwrap_err().to_string();
+        assert!(fault.contains(&format!("its certificate {expected}")), "{fault}");
     }
 }
 

@@ -12,12 +12,12 @@ type Taking<'a> = Pin<Box<dyn Future<Output = Option<Slot>> + 'a>>;
 /// Tenants have letters. `n` is none.
 fn call(queue: &Arc<Queue>, tenant: char) -> Taking<'_> {
     let name = tenant.to_string();
-    Box::pin(async move { queue.take((tenant != 'n').then_some(name.as_str()), None, 0).await })
+    Box::pin(async move { queue.take((tenant != 'n').then_some(name.as_str()), false, None, 0).await })
 }
 
 /// A call that came with so many bytes.
 fn with_text<'a>(queue: &'a Arc<Queue>, tenant: Option<&'a str>, text: u64) -> Taking<'a> {
-    Box::pin(queue.take(tenant, None, text))
+    Box::pin(queue.take(tenant, false, None, text))
 }
 
 fn now(queue: &Arc<Queue>, tenant: char) -> Option<Slot> {
@@ -57,6 +57,25 @@ fn a_tenant_leaves_as_many_cells_as_it_has() {
         drop(taken);
         assert!(is_as_new(&queue, cells), "{calls}");
     }
+}
+
+/// A tenant whose executor defines others leaves half of the cells before any call of another has come. The call that waits has
+/// a cell when one of its own is given back.
+#[test]
+fn a_tenant_leaves_cells_to_tenants_that_are_defined() {
+    let queue = Queue::new(4);
+    let take = |tenant| queue.take(tenant, true, None, 0).now_or_never().flatten();
+    let held: Vec<_> = std::iter::from_fn(|| take(Some("a"))).collect();
+    assert_eq!(held.len(), 2);
+    let mut waits = Box::pin(queue.take(Some("a"), true, None, 0));
+    assert!(waits.as_mut().now_or_never().is_none());
+    assert!(take(Some("b")).is_some());
+    drop(held);
+    assert!(waits.now_or_never().flatten().is_some());
+    let own: Vec<_> = std::iter::from_fn(|| take(None)).collect();
+    assert_eq!(own.len(), 4, "calls of the embedder's own have them all");
+    drop(own);
+    assert!(is_as_new(&queue, 4));
 }
 
 /// Seen to fail with first come, first served. Who has a cell, who waits in which order, whose calls end, and who has
@@ -135,8 +154,8 @@ fn tenants_that_have_nothing_are_forgotten() {
     let queue = Queue::new(2);
     let kept = now(&queue, 'k');
     for number in 0..10 * NAMES {
-        let slot = queue.take(Some(&number.to_string()), None, 0).now_or_never().flatten().expect("a cell");
-        assert!(queue.take(Some(&format!("{number} waits")), None, 0).now_or_never().is_none());
+        let slot = queue.take(Some(&number.to_string()), false, None, 0).now_or_never().flatten().expect("a cell");
+        assert!(queue.take(Some(&format!("{number} waits")), false, None, 0).now_or_never().is_none());
         drop(slot);
     }
     let state = queue.state.lock();

@@ -74,3 +74,65 @@ fn what_is_anothers_takes_the_steps_of_what_there_is_not() {
     assert!(store.info(acme, &expired).is_err() && !file.exists());
     assert!(store.artifact(Some("initech"), &kept).is_err_and(|error| !matches!(error, ArtifactError::NotFound)));
 }
+
+/// Of a tenant that does not come back, of one that is not served any more, and what the store did not write.
+#[test]
+fn what_has_expired_is_swept_from_the_disk() {
+    const LIFETIME: Duration = Duration::from_secs(60);
+    let (place, clock) = (tempfile::tempdir().expect("a place"), ManualClock::new());
+    let options = ArtifactOptions::default().with_lifetime(LIFETIME);
+    let store = Store::open(place.path(), options, Arc::new(clock.clone())).expect("a store");
+    let put = |tenant, text: &str| store.put(Some(tenant), text.as_bytes(), None, "text/plain").expect("room").id;
+    let directory = |tenant| place.path().join(directory_of(Some(tenant)));
+    let files = |tenant| fs::read_dir(directory(tenant)).map_or(0, Iterator::count);
+    for number in 0..20 {
+        put("gone", &number.to_string());
+    }
+    put("shared", "old");
+    for path in [place.path().join("notes"), directory("shared").join("notes")] {
+        fs::write(path, "not of the store").expect("a place");
+    }
+    clock.advance(LIFETIME);
+    let fresh = put("acme", "new");
+    store.sweep();
+    assert!(!directory("gone").exists() && store.tenants.lock().len() == 1);
+    assert_eq!((files("shared"), files("acme")), (1, 1), "the rest stays");
+    assert!(place.path().join("notes").exists() && store.info(Some("acme"), &fresh).is_ok());
+    // A tenant that comes back begins anew.
+    assert!(store.info(Some("gone"), &put("gone", "1")).is_ok());
+}
+
+/// Files of an earlier process are swept when the store is opened.
+#[test]
+fn a_store_sweeps_when_it_is_opened() {
+    let place = tempfile::tempdir().expect("a place");
+    let open = |lifetime| {
+        let options = ArtifactOptions::default().with_lifetime(lifetime);
+        Store::open(place.path(), options, Arc::new(ManualClock::new())).expect("a store")
+    };
+    let directory = place.path().join(directory_of(None));
+    let store = open(Duration::from_secs(3600));
+    store.put(None, b"x", None, "text/plain").expect("room");
+    drop(store);
+    drop(open(Duration::from_secs(3600)));
+    assert!(directory.exists());
+    drop(open(Duration::ZERO));
+    assert!(!directory.exists());
+}
+
+/// One sweep has a bound. The next one removes the rest.
+#[test]
+fn a_sweep_removes_a_bounded_number_of_files() {
+    let (place, clock) = (tempfile::tempdir().expect("a place"), ManualClock::new());
+    let options = ArtifactOptions::default();
+    let store = Store::open(place.path(), options, Arc::new(clock.clone())).expect("a store");
+    for number in 0..30 {
+        let tenant = if number < 20 { "acme" } else { "globex" };
+        store.put(Some(tenant), number.to_string().as_bytes(), None, "text/plain").expect("room");
+    }
+    clock.advance(options.lifetime);
+    for expected in [5, 0] {
+        store.sweep_up_to(25);
+        assert_eq!(store.tenants.lock().values().map(|tenant| tenant.kept.len()).sum::<usize>(), expected);
+    }
+}

@@ -1,0 +1,79 @@
+//! Gives the memory that a burst of requests took back to the system, while no request runs.
+//!
+//! The allocator of glibc keeps memory that was freed, each thread's in an arena of its own, for allocations to come: a server
+//! would keep for ever what its largest burst took. This belongs to the command, and not to the library, because the allocator
+//! is the whole process's. Other allocators give memory back by themselves: there this does nothing.
+
+use std::time::Duration;
+
+use toolcell_server::Service;
+
+/// Time between two looks.
+const EVERY: Duration = Duration::from_secs(10);
+/// Bytes by which the process has to have grown since memory was last given back: less is not worth the work.
+const GROWTH: u64 = 64 << 20;
+
+/// Gives memory back whenever no request runs and the process has grown. Does not end.
+pub(super) async fn trimmed(service: &Service) {
+    let mut left = resident();
+    loop {
+        tokio::time::sleep(EVERY).await;
+        let (now, running) = (resident(), service.running());
+        left = left.min(now);
+        if is_due(running, now, left) {
+            // On a thread that may block: it looks at all memory that is free.
+            let _ = tokio::task::spawn_blocking(trim).await;
+            left = resident();
+            tracing::debug!(before = now, after = left, "memory was given back to the system");
+        }
+    }
+}
+
+/// `left` is how much the process had when memory was last given back.
+fn is_due(running: usize, now: u64, left: u64) -> bool {
+    running == 0 && now.saturating_sub(left) >= GROWTH
+}
+
+/// Bytes of memory that the process has. 0 where the system does not say.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kilobytes.unwrap_or_default() << 10
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(
+    unsafe_code,
+    reason = "neither std nor rustix has this function of glibc; it takes no pointer and any thread may call it"
+)]
+fn trim() {
+    unsafe { libc::malloc_trim(0) };
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn trim() {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_given_back_when_no_request_runs() {
+        for (running, now, is_expected) in [(0, 3 * GROWTH, true), (1, 3 * GROWTH, false), (0, 2 * GROWTH - 1, false)] {
+            assert_eq!(is_due(running, now, GROWTH), is_expected, "{running} {now}");
+        }
+    }
+
+    /// Of small pieces one in 64 stays: without a trim the process keeps the memory of the others.
+    #[test]
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    fn freed_memory_goes_back_to_the_system() {
+        let pieces: Vec<Vec<u8>> = (0..(4 * GROWTH) >> 12).map(|_| vec![1; 4000]).collect();
+        let kept: Vec<_> = pieces.into_iter().step_by(64).collect();
+        let full = resident();
+        trim();
+        assert!(resident() < full - 2 * GROWTH, "{} of {full} bytes", resident());
+        drop(kept);
+    }
+}

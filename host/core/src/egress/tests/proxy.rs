@@ -1,0 +1,84 @@
+//! A proxy of the operator's: it makes the connections, and the checks of addresses and certificates hold.
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncWriteExt as _, copy_bidirectional};
+use tokio::net::TcpStream;
+
+use super::server::{Scripted, head};
+use super::tls::site;
+use super::*;
+
+/// A proxy, and the heads of the requests that it got.
+async fn proxy(answer: &'static str) -> (Server, Arc<Mutex<Vec<String>>>) {
+    let heads = Arc::<Mutex<Vec<String>>>::default();
+    let seen = Arc::clone(&heads);
+    let server = Server::start(move |mut stream| {
+        let seen = Arc::clone(&seen);
+        async move {
+            let head = head(&mut stream).await;
+            let address = head.split(' ').nth(1).unwrap_or_default().to_owned();
+            seen.lock().push(head);
+            let _ = stream.write_all(answer.as_bytes()).await;
+            if let Ok(mut other) = TcpStream::connect(address).await {
+                let _ = copy_bidirectional(&mut stream, &mut other).await;
+            }
+        }
+    })
+    .await;
+    (server, heads)
+}
+
+/// Asks for this URL through a proxy that gives this answer. Returns the response or the error, and the heads that the proxy got.
+async fn asked(url: &str, answer: &'static str, roots: Roots, is_allowed: bool) -> (String, Vec<String>) {
+    let (server, heads) = proxy(answer).await;
+    let proxy = Proxy::new(&format!("http://us%40er:secret@127.0.0.1:{}", server.port)).unwrap();
+    assert!(!format!("{proxy:?}").contains("secret"));
+    let rule: HttpRule = url.parse().unwrap();
+    let rule = if is_allowed { rule.with_private(["127.0.0.0/8".parse().unwrap()]) } else { rule };
+    let egress = Egress::new().with_resolver(Scripted::new([["127.0.0.1"]])).with_roots(roots).with_proxy(proxy);
+    let result = send(&egress, &rights([rule]), get(url)).await;
+    let said = match result {
+        Ok(response) => String::from_utf8(response.body).unwrap(),
+        Err(error) => error.to_string(),
+    };
+    let heads = heads.lock().clone();
+    (said, heads)
+}
+
+#[tokio::test]
+async fn requests_go_through_a_proxy_to_checked_addresses() {
+    const OPEN: &str = "HTTP/1.1 200 Connection established\r\nvia: x\r\n\r\n";
+    let site =
+        site(&["good.example"], |_, name| format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{name}", name.len()))
+            .await;
+    let own = || Roots::none().with_pem(site.authority.as_bytes()).unwrap();
+    let plain = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nplain").await;
+    let (https, http) = (site.server.port, plain.port);
+    for (url, answer, roots, is_allowed, expected, is_asked) in [
+        (format!("https://good.example:{https}/"), OPEN, own(), true, "good.example", true),
+        (format!("http://good.example:{http}/"), OPEN, own(), true, "plain", true),
+        (format!("https://good.example:{https}/"), OPEN, Roots::default(), true, "is not signed by", true),
+        (format!("https://bad.example:{https}/"), OPEN, own(), true, "is for another name", true),
+        // What may not be connected to is not asked for.
+        (format!("https://good.example:{https}/"), OPEN, own(), false, "not on the public internet", false),
+        (format!("http://good.example:{http}/"), "HTTP/1.1 403 No\r\n\r\n", own(), true, "with status 403", true),
+        (format!("http://good.example:{http}/"), "hello\r\n\r\n", own(), true, "not answer as an HTTP proxy", true),
+    ] {
+        let (said, heads) = asked(&url, answer, roots, is_allowed).await;
+        assert!(said.contains(expected), "{url} {answer}: {said}");
+        let port = if url.starts_with("https") { https } else { http };
+        let head = format!(
+            "CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\
+             Proxy-Authorization: Basic dXNAZXI6c2VjcmV0\r\n\r\n"
+        );
+        assert_eq!(heads, if is_asked { vec![head] } else { Vec::new() }, "{url}");
+    }
+}
+
+#[test]
+fn what_is_no_proxy_is_refused_without_its_password() {
+    for url in ["", "proxy:3128", "https://u:secret@proxy", "http://u:secret@proxy/path", "socks5://u:secret@proxy"] {
+        let fault = Proxy::new(url).unwrap_err();
+        assert!(!fault.to_string().contains("secret") && fault.hint.contains("http://proxy"), "{url}: {fault}");
+    }
+}

@@ -1,0 +1,101 @@
+//! Checks that a tool makes beside its calls: whether it is offered, and what is wrong with arguments.
+//!
+//! Invariants: an answer is on no receipt, and no observer of calls hears of it; its fuel is told to the observer of
+//! [`Executor::with_check_fuel`] alone.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Executor;
+use super::checks::{NotMade, invalid, panicked};
+use crate::call::{CallContext, CallOptions, ToolCall};
+use crate::fence::Fenced;
+use crate::handler::{Beside, Caller};
+use crate::patience::{self, Waited};
+use crate::refusal::{Fault, Refusal};
+use crate::tool::Tool;
+use crate::tool_error::ToolError;
+use crate::usage::{CheckFuel, Meter};
+
+impl Executor {
+    /// Tells `told` how much fuel tools use for what they are asked beside their calls: for
+    /// [`is_visible`](Self::is_visible), for [`validate`](Self::validate), and when the tool of a call that was refused or
+    /// failed is asked whether its caller may see it. No receipt has this fuel, because a caller must not learn from it
+    /// that there is a tool. Use it to charge the caller's quota.
+    ///
+    /// `told` is called on the thread that runs the question, with what was used since the last time, so it must be quick and
+    /// must not block.
+    #[must_use]
+    pub fn with_check_fuel(mut self, told: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        self.check_fuel = Some(CheckFuel(Arc::new(told)));
+        self
+    }
+
+    /// As [`Tool::is_visible_with`], for one of this executor's tenants: a tool that decides by itself leaves cells to the
+    /// other tenants, and its fuel is told to the observer of [`with_check_fuel`](Self::with_check_fuel). Pass `null` as the
+    /// arguments for a list.
+    ///
+    /// # Cancel safety
+    /// May be dropped.
+    pub async fn is_visible(&self, tool: &Tool, arguments: &Value, context: &CallContext) -> bool {
+        tool.is_visible_beside(arguments, context, self.beside(None)).await
+    }
+
+    /// All faults in a call's arguments that the host's checks and the tool's own check find, without making the call.
+    /// If the tool is not offered in this context, that is the only fault. Source: docs/contract.md, section 4.
+    ///
+    /// # Errors
+    /// [`ToolError`] if a check panicked, or ended without an answer.
+    ///
+    /// # Cancel safety
+    /// May be dropped.
+    pub async fn validate(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Result<Vec<Fault>, ToolError> {
+        let (mut invocation, unknown) = self.arrived(tool, call, options, None);
+        invocation.meter = Arc::new(Meter::of_check(self.check_fuel.clone()));
+        let mut invocation = Arc::new(invocation);
+        let checked = match unknown {
+            Some(unknown) => Err(unknown.into()),
+            None => self.checked(tool, &mut invocation).await,
+        };
+        let refused = match (checked, tool.handler()) {
+            (Err(refused), _) => refused,
+            (Ok(()), None) => return Ok(Vec::new()),
+            (Ok(()), Some(handler)) => {
+                let asked = Fenced::new(|| handler.validate(Arc::clone(&invocation)));
+                let waited = patience::wait(handler, &invocation, asked).await;
+                invocation.meter.tell_check();
+                let faults = match waited {
+                    Waited::InTime(answer) => answer.unwrap_or_else(|panic| Err(panicked(panic)))?,
+                    Waited::Late(_, timeout) => return Err(ToolError::Timeout(timeout)),
+                    Waited::Not(error) => return Err(error),
+                };
+                if faults.is_empty() {
+                    return Ok(faults);
+                }
+                invalid(faults).into()
+            }
+        };
+        match self.told(tool, refused, &invocation).await {
+            NotMade::Refused(Refusal::InvalidArguments(faults)) => Ok(faults),
+            NotMade::Refused(told) => Ok(vec![Fault::new("", told.to_string())]),
+            NotMade::Failed(error) => Err(error),
+        }
+    }
+
+    /// The settings of this executor that a check needs.
+    pub(super) fn beside(&self, caller: Option<Arc<Caller>>) -> Beside {
+        Beside { caller, is_shared: self.is_shared(), fuel: self.check_fuel.clone() }
+    }
+
+    /// Returns true if the executor defines several tenants. Calls without a tenant count as one.
+    pub(super) fn is_shared(&self) -> bool {
+        self.has_others || self.tenants.len() + usize::from(self.untenanted.is_some()) > 1
+    }
+
+    /// Sets that there are other tenants, which are not defined here.
+    pub(crate) fn with_others(mut self, has_others: bool) -> Self {
+        self.has_others = has_others;
+        self
+    }
+}

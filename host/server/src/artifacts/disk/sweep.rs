@@ -1,0 +1,52 @@
+//! Removes artifacts that have expired, also of tenants that do not come back or are not served any more.
+//!
+//! Invariants: one sweep removes a bounded number of files, and other requests use the store in between; a directory is removed
+//! when nothing is in it.
+//! Source: docs/threat-model.md, row 97.
+
+use std::fs;
+
+use toolcell::defence::{Defence, stands};
+
+use super::Store;
+
+/// Files that one sweep removes. The next sweep removes the rest.
+const MOST: usize = 1000;
+/// Files that are removed before other requests can use the store.
+const PIECE: usize = 16;
+
+impl Store {
+    /// Removes what has expired, and the directories of tenants that have nothing left.
+    pub(in crate::artifacts) fn sweep(&self) {
+        if stands(Defence::ArtifactSweep) {
+            self.sweep_up_to(MOST);
+        }
+    }
+
+    /// Sweeps so many files at most.
+    pub(super) fn sweep_up_to(&self, most: usize) {
+        let names: Vec<String> = self.tenants.lock().keys().cloned().collect();
+        let mut left = most;
+        for name in names {
+            while left > 0 && self.sweep_piece(&name, &mut left) {}
+        }
+    }
+
+    /// Removes some of what has expired of one tenant. Returns whether there may be more.
+    fn sweep_piece(&self, name: &str, left: &mut usize) -> bool {
+        let (path, now) = (self.root.join(name), self.clock.now());
+        let mut tenants = self.tenants.lock();
+        let Some(tenant) = tenants.get_mut(name) else { return false };
+        let most = PIECE.min(*left);
+        let removed = tenant.forget_expired(&path, now, most);
+        *left -= removed;
+        // A file that is being written needs its directory.
+        if tenant.kept.is_empty() && tenant.writing.1 == 0 {
+            // It stays where it has what the store has not written.
+            let _ = fs::remove_dir(&path);
+            tenants.remove(name);
+            return false;
+        }
+        removed == most
+    }
+}

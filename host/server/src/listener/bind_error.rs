@@ -1,0 +1,48 @@
+//! The reasons why a server does not listen.
+
+use std::io;
+use std::net::SocketAddr;
+
+/// Why a server does not listen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// The address can be reached from elsewhere, and every request would be accepted.
+    #[error("{0} can be reached from other machines, and the server has no API keys")]
+    Open(SocketAddr),
+    /// The address can be reached from elsewhere, and keys would travel in plain text.
+    #[error("{0} can be reached from other machines, and the server has no TLS certificate")]
+    Plain(SocketAddr),
+    /// A name for `Host` that no request can have.
+    #[error("`{}` is not a host name", _0.escape_debug())]
+    Host(String),
+    /// An origin that no page can have.
+    #[error("`{}` is not an origin", _0.escape_debug())]
+    Origin(String),
+    /// The address cannot be used.
+    #[error("cannot listen at {address}: {source}")]
+    Address {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl BindError {
+    /// What to do about it: one line without a period.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Open(_) => {
+                "make a key with `toolcell tenant add NAME` and name a certificate with `--tls-cert` and `--tls-key`, or listen at 127.0.0.1"
+            }
+            Self::Plain(_) => "listen at 127.0.0.1, use `--tls-cert` and `--tls-key`, or a proxy and `--behind-proxy`",
+            Self::Host(_) => {
+                "write the name alone, for example `tools.example.com`, without a scheme, a port or a path"
+            }
+            Self::Origin(_) => "write a scheme and a host, for example `https://app.example.com`, without a path",
+            Self::Address { .. } => "choose another address or port, or end the program that uses this one",
+        }
+    }
+}
