@@ -38,6 +38,7 @@ use checks::{NotMade, invalid, panicked};
 use sub_calls::Callable;
 pub use tenant::Tenant;
 use terminal::Terminal;
+pub use trees::TreeRoom;
 
 /// How a call ends that its caller ended.
 const CANCELLED: ToolError = ToolError::HandlerExit(Exit::Cancelled);
