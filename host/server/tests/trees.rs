@@ -81,7 +81,7 @@ async fn members_that_are_not_arguments_become_no_tree() {
             &[both, ("Mcp-Session-Id", &*session)][..],
             call(format!(r#"{{"name":"text","_meta":{{"other":{large}}}}}"#)),
         ),
-        ("/v1/calls", &[], format!(r#"{{"name":"text","context":{{"metadata":{large}}}}}"#)),
+        ("/v1/calls", &[][..], format!(r#"{{"name":"text","context":{{"metadata":{large}}}}}"#)),
     ] {
         let begin = body.chars().take(160).collect::<String>();
         let before = NOW.load(Ordering::Relaxed);

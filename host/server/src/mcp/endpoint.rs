@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use toolcell::defence::{Defence, stands};
 use tracing::Instrument as _;
 
+use super::McpOptions;
 use super::client::Client;
 use super::events::{self, KEEP_ALIVE, Lasting, refused, refused_for};
 use super::handler::{self, Handler};
@@ -31,13 +32,12 @@ use super::outbox::Outbox;
 use super::places::Places;
 use super::raw::Raw;
 use super::refusals::{
-    Refusal, check_modern, mismatch, needs_session, no_session, not_acceptable, not_allowed, version,
+    Refusal, admit, check_modern, mismatch, needs_session, no_session, not_acceptable, not_allowed, version,
 };
 use super::request::{self, Request};
 use super::session::Session;
 use super::sessions::{Opened, Sessions};
 use super::wire::{self, Bad, Kind, Message};
-use super::{McpOptions, resources, result};
 use crate::http::Shared;
 use crate::http::body::{self, Held};
 use crate::http::held::hold;
@@ -151,24 +151,27 @@ impl Endpoint {
                     cancelled: running.cancelled.clone(),
                     held: stands(Defence::WorkPlaces).then(|| Arc::clone(&posted.held)),
                 };
-                self.admit(&request, principal).await?;
+                admit(&self.service, &request, principal).await?;
                 let span = parts.extensions.get().map_or_else(tracing::Span::current, |RequestSpan(span)| span.clone());
                 let (sender, answer) = oneshot::channel();
                 let (handler, number) =
                     (posted.handler, stream.as_ref().map(|stream| (stream.number, Arc::clone(&stream.outbox))));
                 let running = async move {
                     let answer = handler.answer(&request).await;
+                    opened.session.touch();
+                    // First: a client that has the answer can use the id again.
+                    drop((running, opened));
                     // A cancelled request has no answer.
                     if !request.cancelled.is_cancelled() {
                         let message = request::message(request.id.clone(), answer);
                         match &stream {
-                            Some(stream) => drop(stream.outbox.send(message)),
-                            None => drop(sender.send(message)),
+                            Some(stream) => _ = stream.outbox.send(message),
+                            None => _ = sender.send(message),
                         }
                     }
-                    opened.session.touch();
-                    // Together, when the task ends: the stream, the id, and what the request holds.
-                    drop((stream, running, opened));
+                    drop(request);
+                    // It ends with this.
+                    drop(stream);
                 };
                 tokio::spawn(running.instrument(span));
                 match number {
@@ -244,7 +247,7 @@ impl Endpoint {
     /// Answers a request without a session: by JSON, or by a stream if something is told before the answer or it takes long.
     async fn answer(&self, posted: Posted, mut request: Request) -> Result<Response, Refusal> {
         let Posted { handler, accepted, held } = posted;
-        self.admit(&request, handler.principal()).await?;
+        admit(&self.service, &request, handler.principal()).await?;
         let mut place = None;
         if request.method == "subscriptions/listen" {
             if !accepted.events {
@@ -280,35 +283,6 @@ impl Endpoint {
             }
             None => Ok(hold(events::of_request(id, lasting, outbox), held)),
         }
-    }
-
-    /// Refuses a call for which its tenant has no quota or no place now, before its tool is looked up, so that a refusal says
-    /// nothing of the tools; and what is read as a resource where there is no room for it.
-    async fn admit(&self, request: &Request, principal: &Principal) -> Result<(), Refusal> {
-        if request.method == "tools/call"
-            && let Err(busy) = self.service.check(principal)
-        {
-            let bad = Bad { id: Some(request.id.clone()), error: result::error_of(&busy) };
-            return Err(match busy.retry_after() {
-                Some(after) => {
-                    let seconds = u64::try_from(after.as_millis().div_ceil(1000).max(1)).unwrap_or(u64::MAX);
-                    refused_for(StatusCode::TOO_MANY_REQUESTS, &bad, seconds).into()
-                }
-                None => refused(StatusCode::SERVICE_UNAVAILABLE, &bad).into(),
-            });
-        }
-        if request.method == "resources/read"
-            && let Some(artifacts) = self.service.artifacts()
-        {
-            let uri = request.params.member("uri").and_then(|uri| uri.text()).unwrap_or_default();
-            let room = resources::room(artifacts, principal, &uri).await.unwrap_or_default();
-            if !request.take(room) {
-                self.service.refused(principal, "busy");
-                let bad = Bad { id: Some(request.id.clone()), error: request::busy() };
-                return Err(refused_for(StatusCode::SERVICE_UNAVAILABLE, &bad, 1).into());
-            }
-        }
-        Ok(())
     }
 
     /// Opens a stream of a session.

@@ -7,16 +7,49 @@ use http::header::ALLOW;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use rmcp::model::{ErrorData, RequestId as RpcId};
 
-use super::events::refused;
+use super::events::{refused, refused_for};
 use super::handler::{Handler, VERSIONS};
 use super::headers::{self, VERSION, one};
 use super::meta::Meta;
 use super::opening;
 use super::raw::Raw;
+use super::request::{self, Request};
 use super::wire::{Bad, Message};
+use super::{resources, result};
+use crate::principal::Principal;
+use crate::service::Service;
 
 /// A refusal of a request, in a box.
 pub(super) type Refusal = Box<Response>;
+
+/// Refuses a call for which its tenant has no quota or no place now, before its tool is looked up, so that a refusal says
+/// nothing of the tools; and what is read as a resource where there is no room for it.
+pub(super) async fn admit(service: &Service, request: &Request, principal: &Principal) -> Result<(), Refusal> {
+    if request.method == "tools/call"
+        && let Err(busy) = service.check(principal)
+    {
+        let bad = Bad { id: Some(request.id.clone()), error: result::error_of(&busy) };
+        return Err(match busy.retry_after() {
+            Some(after) => {
+                let seconds = u64::try_from(after.as_millis().div_ceil(1000).max(1)).unwrap_or(u64::MAX);
+                refused_for(StatusCode::TOO_MANY_REQUESTS, &bad, seconds).into()
+            }
+            None => refused(StatusCode::SERVICE_UNAVAILABLE, &bad).into(),
+        });
+    }
+    if request.method == "resources/read"
+        && let Some(artifacts) = service.artifacts()
+    {
+        let uri = request.params.member("uri").and_then(|uri| uri.text()).unwrap_or_default();
+        let room = resources::room(artifacts, principal, &uri).await.unwrap_or_default();
+        if !request.take(room) {
+            service.refused(principal, "busy");
+            let bad = Bad { id: Some(request.id.clone()), error: request::busy() };
+            return Err(refused_for(StatusCode::SERVICE_UNAVAILABLE, &bad, 1).into());
+        }
+    }
+    Ok(())
+}
 
 /// The header of the revision.
 pub(super) fn version<'a>(headers: &'a HeaderMap, message: &Message) -> Result<Option<&'a str>, Refusal> {

@@ -283,11 +283,12 @@ impl Server {
         let (handler, outbox) = (self.handler.clone(), Arc::clone(&self.outbox));
         let task = async move {
             let answer = handler.answer(&request).await;
+            // First: a client that has the answer can use the id again.
+            drop(running);
             // A cancelled request has no answer.
             if !request.cancelled.is_cancelled() {
                 outbox.send(request::message(request.id.clone(), answer));
             }
-            drop(running);
         };
         self.tasks.spawn(task.instrument(span));
         Ok(())

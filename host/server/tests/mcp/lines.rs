@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcell_server::Served;
-use toolcell_server::mcp::McpOptions;
+use tokio::io::AsyncWriteExt as _;
+use toolcell_server::mcp::{McpOptions, serve_lines};
+use toolcell_server::{Principal, Served};
 
 use crate::bad_input::rows;
 use crate::client::{Client, stateless};
@@ -267,5 +268,53 @@ async fn a_changed_list_is_told_and_an_unchanged_one_is_not() {
     registry.unregister("text");
     service.replace(Served::new(&registry));
     assert_eq!(client.receive().await["method"], "notifications/tools/list_changed");
+    client.end().await.unwrap();
+}
+
+/// Time stands still while something runs: the call ends by its own timeout, which is longer than what was waited for once.
+#[tokio::test(start_paused = true)]
+async fn a_call_is_answered_after_the_end_of_the_input() {
+    let (service, _, mut waits) = service();
+    let mut client = Client::start(service, McpOptions::default());
+    client.initialize(json!({"elicitation": {}})).await;
+    // A question ends: no answer can come any more.
+    client.send(json!({"jsonrpc": "2.0", "id": 6, "method": "tools/call", "params": {"name": "ask"}})).await;
+    assert_eq!(client.receive().await["method"], "elicitation/create");
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}});
+    client.send_last(format!("{call}\n").as_bytes()).await;
+    assert_eq!(waits.recv().await, Some("started"));
+    let mut answers = [client.receive().await, client.receive().await];
+    answers.sort_by_key(|answer| answer["id"].as_u64());
+    assert_eq!((&answers[0]["id"], answers[0]["error"].is_object()), (&json!(6), true), "{answers:?}");
+    let reason = &answers[1]["result"]["_meta"]["toolcell/error"]["tool_error"]["reason"];
+    assert_eq!((&answers[1]["id"], reason), (&json!(7), &json!("timeout")), "{answers:?}");
+    client.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_closed_output_ends_the_server() {
+    let (service, _, mut waits) = service();
+    let ((ours, theirs), (output, closed)) = (tokio::io::duplex(1 << 16), tokio::io::duplex(1 << 16));
+    let serving = serve_lines(service.clone(), Principal::local(), McpOptions::default(), theirs, output);
+    let serving = tokio::spawn(serving);
+    let mut client = ours;
+    let meta = stateless(json!({}));
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "wait", "_meta": meta}});
+    client.write_all(format!("{call}\n").as_bytes()).await.unwrap();
+    assert_eq!(waits.recv().await, Some("started"));
+    drop(closed);
+    client.write_all(b"{\n").await.unwrap();
+    serving.await.unwrap().unwrap();
+    assert_eq!((waits.recv().await, service.running()), (Some("stopped"), 0));
+}
+
+#[tokio::test]
+async fn a_byte_order_mark_at_the_start_is_skipped() {
+    let (service, ..) = service();
+    let mut client = Client::start(service, McpOptions::default());
+    client.send_text(b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}").await;
+    assert_eq!(client.receive().await["result"], json!({}));
+    client.send_text(b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}").await;
+    assert_eq!(client.receive().await["error"]["code"], -32700, "elsewhere it is no JSON");
     client.end().await.unwrap();
 }
