@@ -1,12 +1,15 @@
 //! Over lines.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
+use tokio::sync::Notify;
+use toolcell::{Definition, Tool};
 use toolcell_server::mcp::{McpOptions, serve_lines};
-use toolcell_server::{Principal, Served};
+use toolcell_server::{Principal, Served, Service};
 
 use crate::bad_input::rows;
 use crate::client::{Client, stateless};
@@ -271,23 +274,35 @@ async fn a_changed_list_is_told_and_an_unchanged_one_is_not() {
     client.end().await.unwrap();
 }
 
-/// Time stands still while something runs: the call ends by its own timeout, which is longer than what was waited for once.
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_call_is_answered_after_the_end_of_the_input() {
-    let (service, _, mut waits) = service();
+    let go = Arc::new(Notify::new());
+    let slow = {
+        let go = Arc::clone(&go);
+        move |_: Value| {
+            let go = Arc::clone(&go);
+            async move {
+                go.notified().await;
+                json!("late")
+            }
+        }
+    };
+    let (_, registry, _) = service();
+    registry.register(Tool::native(Definition::new("slow", "Waits.").unwrap(), slow).unwrap()).unwrap();
+    let service = Service::builder(Served::new(&registry)).build().unwrap();
     let mut client = Client::start(service, McpOptions::default());
     client.initialize(json!({"elicitation": {}})).await;
-    // A question ends: no answer can come any more.
-    client.send(json!({"jsonrpc": "2.0", "id": 6, "method": "tools/call", "params": {"name": "ask"}})).await;
+    let call =
+        |id: u64, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name}});
+    client.send(call(6, "ask")).await;
     assert_eq!(client.receive().await["method"], "elicitation/create");
-    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}});
-    client.send_last(format!("{call}\n").as_bytes()).await;
-    assert_eq!(waits.recv().await, Some("started"));
-    let mut answers = [client.receive().await, client.receive().await];
-    answers.sort_by_key(|answer| answer["id"].as_u64());
-    assert_eq!((&answers[0]["id"], answers[0]["error"].is_object()), (&json!(6), true), "{answers:?}");
-    let reason = &answers[1]["result"]["_meta"]["toolcell/error"]["tool_error"]["reason"];
-    assert_eq!((&answers[1]["id"], reason), (&json!(7), &json!("timeout")), "{answers:?}");
+    client.send_last(call(7, "slow").to_string().as_bytes()).await;
+    // The question ends, because no answer can come any more. The call goes on.
+    let ended = client.receive().await;
+    assert_eq!((&ended["id"], ended["error"].is_object()), (&json!(6), true), "{ended}");
+    go.notify_one();
+    let answer = client.receive().await;
+    assert_eq!((&answer["id"], &answer["result"]["content"][0]["text"]), (&json!(7), &json!("late")), "{answer}");
     client.end().await.unwrap();
 }
 
