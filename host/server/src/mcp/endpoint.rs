@@ -230,13 +230,9 @@ impl Endpoint {
             return Err(refused(StatusCode::INTERNAL_SERVER_ERROR, &Bad { id: Some(id), error }).into());
         };
         let message = request::message(id, Ok(answer));
-        let mut response = if posted.accepted.events {
-            let outbox = Arc::new(Outbox::default());
-            outbox.send(message);
-            outbox.end();
-            events::of_session(None, 0, outbox.read(0))
-        } else {
-            events::json(StatusCode::OK, message)
+        let mut response = match posted.accepted.events {
+            true => events::once(&message),
+            false => events::json(StatusCode::OK, message),
         };
         if let Ok(name) = HeaderValue::from_str(&name) {
             response.headers_mut().insert(SESSION, name);

@@ -84,6 +84,11 @@ pub(super) fn of_session(number: Option<u64>, first: u64, reader: Reader) -> Res
     sse(stream::once(std::future::ready(priming)).chain(messages))
 }
 
+/// A stream of one message, which is no event of a session.
+pub(super) fn once(message: &[u8]) -> Response {
+    sse(stream::once(std::future::ready(event(message))))
+}
+
 /// A stream that ends at once.
 pub(super) fn nothing() -> Response {
     sse(stream::empty())

@@ -34,6 +34,9 @@ const CHOICES: &str = "choices";
 /// Bytes of the schema and the options of a question above which it is no form.
 const MAX_FORM: usize = 64 << 10;
 
+/// References that are followed one after another.
+const MAX_REFERENCES: usize = 8;
+
 /// What the next call has of an earlier question.
 pub(super) enum Retry {
     /// The person answered.
@@ -62,14 +65,43 @@ fn is_short(question: &Question) -> bool {
 
 /// Whether the form asks for the members of an object, and the answer is that object.
 fn is_object(question: &Question) -> bool {
-    let schema = question.answer_schema.as_ref().map(Json::to_value);
-    schema.is_some_and(|schema| schema.get("type") == Some(&json!("object")))
+    schema(question).is_some_and(|schema| schema.get("type") == Some(&json!("object")))
+}
+
+/// The schema of the answer, in which references within it are replaced by what they name: a form has none.
+fn schema(question: &Question) -> Option<Value> {
+    let mut schema = question.answer_schema.as_ref().map(Json::to_value)?;
+    let whole = schema.clone();
+    resolve(&mut schema, &whole);
+    let fields = schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten();
+    for (_, field) in fields {
+        resolve(field, &whole);
+        let forms = field.get_mut("anyOf").and_then(Value::as_array_mut).into_iter().flatten();
+        forms.for_each(|form| resolve(form, &whole));
+    }
+    if let Some(members) = schema.as_object_mut() {
+        members.retain(|name, _| !["$defs", "definitions"].contains(&name.as_str()));
+    }
+    Some(schema)
+}
+
+/// Replaces a reference by what it names, with the members beside it.
+fn resolve(schema: &mut Value, whole: &Value) {
+    for _ in 0..MAX_REFERENCES {
+        let named = schema["$ref"].as_str().and_then(|name| whole.pointer(name.strip_prefix('#')?));
+        let (Some(mut named), Some(own)) = (named.cloned(), schema.as_object_mut()) else { return };
+        own.remove("$ref");
+        if let Some(members) = named.as_object_mut() {
+            members.append(own);
+        }
+        *schema = named;
+    }
 }
 
 /// The schema of an object, with the fields of a form. A field that can be left out or null is one that can be left out:
 /// forms know no null, and derived schemas of optional members have it. A field of a few texts is an `enum`.
 fn object_schema(question: &Question) -> Option<Value> {
-    let mut schema = question.answer_schema.as_ref().map(Json::to_value)?;
+    let mut schema = schema(question)?;
     let required: Vec<String> = serde_json::from_value(schema["required"].clone()).unwrap_or_default();
     let options = options(question).unwrap_or_default();
     for (name, field) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
@@ -138,7 +170,7 @@ fn without_null(field: &mut Value) {
 
 /// A form with one field.
 fn field(question: &Question) -> Option<Value> {
-    let field = match (options(question), question.answer_schema.as_ref().map(Json::to_value)) {
+    let field = match (options(question), schema(question)) {
         (Some(options), _) => json!({"type": "string", "enum": labels(&options)}),
         (None, Some(mut schema)) => {
             with_choices(&mut schema, None);
