@@ -41,6 +41,7 @@ use sealing::Sealing;
 use sub_calls::Callable;
 pub use tenant::Tenant;
 use terminal::Terminal;
+pub use trees::TreeRoom;
 
 /// How a call ends that its caller ended.
 const CANCELLED: ToolError = ToolError::HandlerExit(Exit::Cancelled);

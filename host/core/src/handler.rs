@@ -191,7 +191,8 @@ impl Invocation {
         let resume = self.context.resume.as_ref().map_or(0, |Resume { answer, state }| {
             answer.as_str().len() + state.as_ref().map_or(0, |state| state.as_str().len())
         });
-        (self.call.arguments.len() + resume) as u64
+        let metadata = self.context.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());
+        (self.call.arguments.len() + resume + metadata) as u64
     }
 
     /// The deadline of the call, or `None` if it is beyond what [`Instant`] can hold.
@@ -206,14 +207,14 @@ impl Invocation {
         self.limits.timeout.saturating_sub(self.started.elapsed())
     }
 
-    /// The same call with other arguments, and with files that the tool can read if it is a component. For a
+    /// The same call with other arguments, as JSON text, and with files that the tool can read if it is a component. For a
     /// [`Middleware`](crate::Middleware) that replaces references in the arguments by the paths of files. The arguments are
     /// not checked again.
     #[must_use]
-    pub fn with_files(&self, arguments: &Value, files: CallFiles) -> Self {
+    pub fn with_files(&self, arguments: impl Into<String>, files: CallFiles) -> Self {
         let ToolCall { id, name, .. } = &self.call;
         Self {
-            call: ToolCall::with_value(id, name, arguments),
+            call: ToolCall::new(id, name, arguments),
             tree: Arguments::default(),
             context: Arc::clone(&self.context),
             files: Some(files),

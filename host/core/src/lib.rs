@@ -112,7 +112,7 @@ pub use engine::{
 };
 pub use error::Error;
 pub use event::{Event, EventSink, LogLevel, LogSource};
-pub use executor::{Executor, Tenant};
+pub use executor::{Executor, Tenant, TreeRoom};
 pub use grants::{
     Access, BadRule, BadTarget, DEFAULT_DIRECTORY_BYTES, DEFAULT_DIRECTORY_FILES, Directory, GrantKind, Grants, Host,
     HttpRule, InvokeRule, KeyRule, Method, Overlay, PathRule, Placed, Room, SecretUse, Target, has_metadata_service,

@@ -25,7 +25,7 @@ use axum::routing::{delete, get, post};
 use toolcell::defence::Defence;
 use utoipa::OpenApi;
 
-pub(crate) use guard::is_loopback_host;
+pub(crate) use guard::{Place, is_loopback_host};
 pub use problem::Problem;
 
 use crate::auth::{Authenticator, METADATA_PATH};

@@ -34,6 +34,7 @@ mod health;
 mod http;
 mod listener;
 pub mod mcp;
+mod members;
 mod metrics;
 #[cfg(feature = "otlp")]
 pub mod otlp;

@@ -3,23 +3,32 @@
 //! In: a [`Service`](crate::Service), [`McpOptions`]. Out: routes for [`router`](crate::router), or [`serve_stdio`].
 //! Both eras of the protocol are served at one endpoint: the revisions 2025-06-18 and 2025-11-25, in which a client opens a
 //! session, and 2026-07-28, in which every request is complete in itself.
-//! Invariants: every message is decoded strictly before the SDK sees it; a tool is called by [`Service::call`](crate::Service::call) only; a session
+//! Invariants: every message is decoded strictly, and without a tree; a tool is called by [`Service::call`](crate::Service::call) only; a session
 //! is used by the principal that opened it only.
-//! Source: docs/mcp.md; docs/threat-model.md, rows 72 to 77.
+//! Source: docs/mcp.md; docs/threat-model.md, rows 72 to 77 and 106 to 109.
 
 mod call;
 mod changes;
+mod client;
 mod definitions;
-mod direct;
 mod endpoint;
+mod events;
 mod extension;
 mod handler;
+mod headers;
+mod meta;
 mod methods;
 mod notices;
+mod opening;
+mod outbox;
 mod places;
 mod question;
+mod raw;
+mod refusals;
+mod request;
 mod resources;
 mod result;
+mod session;
 mod sessions;
 mod stdio;
 mod wire;
@@ -27,9 +36,10 @@ mod wire;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The SDK whose types [`McpExtension`] uses.
+/// The SDK whose types of messages [`McpExtension`] uses.
 pub use rmcp;
 
+pub use client::Client;
 pub use endpoint::routes;
 pub use extension::{Answering, Asked, McpExtension};
 pub use stdio::{StdioError, serve_lines, serve_stdio, serve_stdio_until};
@@ -38,7 +48,7 @@ pub use stdio::{StdioError, serve_lines, serve_stdio, serve_stdio_until};
 ///
 /// # Defaults
 /// The name `toolcell`, no instructions, no extension; 32 sessions of a tenant, which end after 30 minutes without a message;
-/// 64 open streams of a tenant;
+/// 64 open streams of a tenant; 16 open questions of a session, 64 of a tenant;
 /// 1 s for a tool to end by itself once its call is cancelled; on standard input, lines of 4 MiB and 64 requests at once.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -53,7 +63,11 @@ pub struct McpOptions {
     pub sessions: usize,
     /// Open streams of one tenant over HTTP: `GET` of a session, and `subscriptions/listen`.
     pub streams: usize,
-    /// Time without a message after which a session ends.
+    /// Questions of one session that wait for an answer of its client.
+    pub session_questions: usize,
+    /// The same of all sessions of one tenant.
+    pub questions: usize,
+    /// Time without a message after which a session ends, also if its requests wait for answers of its client.
     pub session_idle: Duration,
     /// Time that a tool has to end by itself once its call is cancelled.
     pub stop_grace: Duration,
@@ -77,6 +91,8 @@ impl Default for McpOptions {
             extension: Arc::new(extension::Nothing),
             sessions: 32,
             streams: 64,
+            session_questions: 16,
+            questions: 64,
             session_idle: Duration::from_secs(30 * 60),
             stop_grace: Duration::from_secs(1),
             line: 4 << 20,
@@ -118,6 +134,20 @@ impl McpOptions {
     #[must_use]
     pub fn with_streams(mut self, streams: usize) -> Self {
         self.streams = streams;
+        self
+    }
+
+    /// With this many open questions of one session.
+    #[must_use]
+    pub fn with_session_questions(mut self, questions: usize) -> Self {
+        self.session_questions = questions;
+        self
+    }
+
+    /// With this many open questions of one tenant.
+    #[must_use]
+    pub fn with_questions(mut self, questions: usize) -> Self {
+        self.questions = questions;
         self
     }
 

@@ -64,6 +64,11 @@ impl Room {
 }
 
 impl Share {
+    /// Takes so much more. Otherwise as [`grow_to`](Self::grow_to).
+    pub(crate) fn grow_by(&mut self, more: usize, is_shared: bool) -> bool {
+        self.grow_to(self.count.saturating_add(more), is_shared)
+    }
+
     /// Takes as much more as is missing to `count`. Returns whether there was room; the share is unchanged otherwise.
     /// `is_shared`: there are several tenants.
     pub(crate) fn grow_to(&mut self, count: usize, is_shared: bool) -> bool {

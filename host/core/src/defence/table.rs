@@ -475,8 +475,14 @@ defences! {
     BodyShare = "body-share",
     /// A tenant leaves as many requests free as it has.
     RequestShare = "request-share",
+    /// A request keeps its place and its bytes until its work has ended, not only until its connection has.
+    WorkPlaces = "work-places",
     /// A tenant has a bounded number of open MCP streams.
     StreamCount = "stream-count",
+    /// A session of MCP, and a tenant, have a bounded number of questions that wait for an answer.
+    OpenQuestions = "open-questions",
+    /// A session of MCP that only waits for answers ends when it is idle.
+    IdleSessions = "idle-sessions",
     /// The connection that was idle for longest is closed for a new one.
     IdleConnections = "idle-connections",
     /// A revoked key's sessions and streams end.

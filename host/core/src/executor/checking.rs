@@ -13,7 +13,7 @@ use crate::call::CallResult;
 use crate::clock::before;
 use crate::fence::fenced;
 use crate::handler::{Arguments, Invocation};
-use crate::json::Size;
+use crate::json::{MAX_DEPTH, Size, measure};
 use crate::patience;
 use crate::refusal::{Fault, Refusal, ResumeFault};
 use crate::tool::Tool;
@@ -22,7 +22,11 @@ use crate::tool_error::{Raised, ToolError};
 impl Executor {
     /// Checks a call before its handler sees it: large arguments when it is their turn.
     pub(super) async fn checked(&self, tool: &Tool, invocation: &mut Arc<Invocation>) -> Result<(), NotMade> {
-        let size = checks::measured(&invocation.call, &invocation.limits)?;
+        let mut size = checks::measured(&invocation.call, &invocation.limits)?;
+        if let Some(resume) = &invocation.context.resume {
+            // The answer to a question is compared with a schema, too.
+            size.tree += measure(resume.answer.as_str(), MAX_DEPTH).unwrap_or_default().tree;
+        }
         let (parsed, room) = if trees::is_large(size) {
             // In a box: it is rare, and would make every call's future larger.
             Box::pin(self.parsed_in_turn(tool, invocation, size)).await?

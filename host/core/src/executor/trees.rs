@@ -6,6 +6,7 @@
 //! Invariants: both bounds are the process's, whatever executors it has, and are shared fairly between tenants.
 
 use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 
 use crate::call::CallResult;
 use crate::defence::{Defence, stands};
@@ -45,6 +46,49 @@ impl Room {
     /// What is held for as long as the tree is kept.
     pub(super) fn kept(self) -> Option<Held> {
         self.held
+    }
+}
+
+/// Room for the tree of JSON that is not the arguments of a call, for example the other members of a request. It counts
+/// together with the trees of arguments: take it before the text is parsed, and drop it after the tree.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::{Duration, Instant};
+/// use toolcell::{Json, TreeRoom};
+///
+/// let text = r#"{"name": "report"}"#;
+/// let mut room = TreeRoom::take(Some("acme"), text, Instant::now() + Duration::from_secs(1)).await.ok_or("overloaded")?;
+/// let tree = Json::parse_value(text)?;
+/// room.is_parsed();
+/// assert_eq!(tree["name"], "report");
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct TreeRoom {
+    _held: Option<Held>,
+    turn: Option<Slot>,
+}
+
+impl TreeRoom {
+    /// Takes room for the tree of this text, now or before the deadline. A text with a large tree waits for its turn. `None`
+    /// if the tenant's bytes or those of the process are used up, or if the deadline passes. A text that nests too deep or
+    /// holds too many values takes nothing: the parser refuses it.
+    ///
+    /// # Cancel safety
+    /// May be dropped: nothing is taken then.
+    pub async fn take(tenant: Option<&str>, text: &str, deadline: Instant) -> Option<Self> {
+        let size = measure(text, MAX_DEPTH).unwrap_or_default();
+        let is_in_turn = size.tree >= CHECKED_IN_TURN && stands(Defence::CheckTurns);
+        let turn = if is_in_turn { Some(TURNS.take(tenant, Some(deadline), text.len() as u64).await?) } else { None };
+        let held = if is_large(size) { Some(TREES.take(tenant, size.tree)?) } else { None };
+        Some(Self { _held: held, turn })
+    }
+
+    /// Ends the turn, because the tree is there. Its bytes stay counted.
+    pub fn is_parsed(&mut self) {
+        self.turn = None;
     }
 }
 

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use toolcell::{Definition, Registry, Tool};
 use toolcell_server::mcp::rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, CompleteRequestParams, CompleteResult,
-    ContentBlock, CreateMessageRequestParams, ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, LoggingLevel, LoggingMessageNotificationParam,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities,
-    Tool as ListedTool,
+    ContentBlock, CreateMessageRequest, CreateMessageRequestParams, ErrorData, GetPromptRequestParams,
+    GetPromptResponse, GetPromptResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    LoggingLevel, LoggingMessageNotification, LoggingMessageNotificationParam, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities, Tool as ListedTool,
 };
 use toolcell_server::mcp::{Answering, Asked, McpExtension};
 use toolcell_server::{Principal, Served, Service};
@@ -68,7 +68,7 @@ fn image() -> Value {
 async fn logs(asked: Asked) -> Result<CallToolResponse, ErrorData> {
     for line in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
         let params = LoggingMessageNotificationParam::new(LoggingLevel::Info, line.into());
-        let _ = asked.request.peer.notify_logging_message(params).await;
+        asked.client.notify(LoggingMessageNotification::new(params).into());
     }
     Ok(CallToolResult::success(vec![ContentBlock::text("logged")]).into())
 }
@@ -80,8 +80,7 @@ async fn samples(request: CallToolRequestParams, asked: Asked) -> Result<CallToo
     let params = serde_json::from_value(json!({"messages": [message], "maxTokens": 100}));
     let params: CreateMessageRequestParams =
         params.map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
-    let sampled = asked.request.peer.create_message(params).await;
-    let sampled = sampled.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+    let sampled = asked.client.ask(CreateMessageRequest::new(params).into()).await?;
     let text = json!(sampled)["content"]["text"].as_str().unwrap_or_default().to_owned();
     Ok(CallToolResult::success(vec![ContentBlock::text(format!("LLM response: {text}"))]).into())
 }
@@ -101,7 +100,7 @@ impl McpExtension for Fixture {
     }
 
     fn call_tool(&self, request: CallToolRequestParams, asked: Asked) -> Option<Answering<'_, CallToolResponse>> {
-        let can = asked.request.client_capabilities().unwrap_or_default();
+        let can = asked.client.capabilities();
         let next =
             inputs::next(&request.name, request.request_state.as_deref(), request.input_responses.as_ref(), &can);
         if let Some(next) = next {
@@ -146,7 +145,7 @@ impl McpExtension for Fixture {
     }
 
     fn get_prompt(&self, request: GetPromptRequestParams, asked: Asked) -> Answering<'_, GetPromptResponse> {
-        let can = asked.request.client_capabilities().unwrap_or_default();
+        let can = asked.client.capabilities();
         let state = request.request_state.as_deref();
         match inputs::next(&request.name, state, request.input_responses.as_ref(), &can) {
             Some(Ok(Err(required))) => {

@@ -14,6 +14,7 @@ use toolcell::{
 };
 
 use super::{ARTIFACT_URI, Artifact, Artifacts, id_of};
+use crate::members::each_member;
 
 /// The format of a property whose value is a reference to an artifact.
 const FORMAT: &str = "toolcell-file";
@@ -37,18 +38,26 @@ impl Layer {
 
     /// The call with its files, if it has any.
     async fn with_files(&self, invocation: Arc<Invocation>) -> Result<Arc<Invocation>, CallResult> {
-        let asked = invocation.arguments();
-        let wanted = self.files.iter().filter_map(|name| Some((name.clone(), asked.get(name)?.as_str()?.to_owned())));
-        let wanted: Vec<_> = wanted.collect();
+        let mut wanted = Vec::new();
+        // As text: the tree of large arguments takes up to a hundred times their bytes.
+        let _ = each_member(&invocation.call.arguments, |name, value| {
+            if self.files.iter().any(|file| file == name)
+                && let Ok(uri) = serde_json::from_str::<String>(value)
+            {
+                wanted.push((name.to_owned(), uri));
+            }
+        });
         if wanted.is_empty() {
             return Ok(invocation);
         }
-        let (artifacts, arguments) = (self.artifacts.clone(), asked.clone());
-        let tenant = invocation.context.tenant.clone();
-        let mounted = tokio::task::spawn_blocking(move || mounted(&artifacts, tenant.as_deref(), arguments, &wanted));
+        let (artifacts, tenant) = (self.artifacts.clone(), invocation.context.tenant.clone());
+        let mounted = tokio::task::spawn_blocking(move || mounted(&artifacts, tenant.as_deref(), &wanted));
         match mounted.await {
             Ok(Ok(Err(faults))) => Err(CallResult::Refusal(Refusal::InvalidArguments(faults))),
-            Ok(Ok(Ok((arguments, files)))) => Ok(Arc::new(invocation.with_files(&arguments, files))),
+            Ok(Ok(Ok((paths, files)))) => {
+                let arguments = with_paths(&invocation.call.arguments, &paths);
+                Ok(Arc::new(invocation.with_files(arguments, files)))
+            }
             Ok(Err(error)) => Err(failed(&error)),
             Err(error) => Err(failed(&error)),
         }
@@ -92,13 +101,31 @@ impl Middleware for Layer {
     }
 }
 
-/// Files for these references, and the arguments with their paths; or what is wrong with the references.
+/// The path of the file for each of these properties.
+type Paths = Vec<(String, String)>;
+
+/// The arguments with the paths of their files.
+fn with_paths(arguments: &str, paths: &Paths) -> String {
+    let mut text = String::with_capacity(arguments.len());
+    let _ = each_member(arguments, |name, value| {
+        text.push(if text.is_empty() { '{' } else { ',' });
+        text.push_str(&Value::from(name).to_string());
+        text.push(':');
+        match paths.iter().find(|(property, _)| property == name) {
+            Some((_, path)) => text.push_str(&Value::from(path.as_str()).to_string()),
+            None => text.push_str(value),
+        }
+    });
+    text.push('}');
+    text
+}
+
+/// Files for these references, and their paths; or what is wrong with the references.
 fn mounted(
     artifacts: &Artifacts,
     tenant: Option<&str>,
-    mut arguments: Value,
     wanted: &[(String, String)],
-) -> std::io::Result<Result<(Value, CallFiles), Vec<Fault>>> {
+) -> std::io::Result<Result<(Paths, CallFiles), Vec<Fault>>> {
     let (mut found, mut faults) = (Vec::new(), Vec::new());
     for (property, uri) in wanted {
         if let Some(artifact) = id_of(uri).and_then(|id| artifacts.artifact(tenant, id).ok()) {
@@ -114,10 +141,11 @@ fn mounted(
         return Ok(Err(faults));
     }
     let files = CallFiles::new()?;
+    let mut paths = Paths::new();
     for (index, (property, artifact)) in found.iter().enumerate() {
-        arguments[property.as_str()] = add(&files, index, artifact)?.into();
+        paths.push(((*property).clone(), add(&files, index, artifact)?));
     }
-    Ok(Ok((arguments, files)))
+    Ok(Ok((paths, files)))
 }
 
 /// Adds an artifact under its own name. Returns its path for the tool.

@@ -15,13 +15,14 @@ use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use toolcell::Json;
 use toolcell::defence::{Defence, stands};
 
-use super::Shared;
 use super::problem::Problem;
+use super::{Place, Shared};
 use crate::principal::Principal;
 use crate::share::Share;
 
@@ -33,10 +34,26 @@ const MAX_PATH: usize = 200;
 /// Time for the rest of a body that is longer than allowed.
 const REST_TIME: Duration = Duration::from_secs(5);
 
-/// A body that was read, and its room.
+/// A body that was read, and what its request holds.
 pub(crate) struct Read {
     pub(crate) bytes: Bytes,
-    _room: Share,
+    pub(crate) held: Held,
+}
+
+/// What a request holds until its work has ended, also if its connection ends before: its place among the open requests, and
+/// room for the bytes that it makes the server keep.
+#[derive(Debug)]
+pub(crate) struct Held {
+    room: Mutex<Share>,
+    is_shared: bool,
+    _place: Option<Place>,
+}
+
+impl Held {
+    /// Takes room for so many more bytes. Returns whether there was room.
+    pub(crate) fn take(&self, bytes: usize) -> bool {
+        self.room.lock().grow_by(bytes, self.is_shared)
+    }
 }
 
 /// Reads a JSON body.
@@ -65,7 +82,8 @@ pub(super) async fn read_bytes(shared: &Shared, parts: &Parts, body: Body, limit
     let read = match is_plain(&parts.headers) {
         true => {
             let mut body = body;
-            let read = read_within(shared, &principal, &mut body, limit).await;
+            let place = parts.extensions.get::<Place>().cloned();
+            let read = read_within(shared, &principal, &mut body, limit, place).await;
             if read.as_ref().is_err_and(|problem| problem.code == TOO_LARGE) && !parts.headers.contains_key(EXPECT) {
                 drop_rest(body, limit).await;
             }
@@ -97,7 +115,14 @@ async fn drop_rest(mut body: Body, limit: usize) {
     let _ = tokio::time::timeout(REST_TIME, rest).await;
 }
 
-async fn read_within(shared: &Shared, principal: &Principal, body: &mut Body, limit: usize) -> Result<Read, Problem> {
+async fn read_within(
+    shared: &Shared,
+    principal: &Principal,
+    body: &mut Body,
+    limit: usize,
+    place: Option<Place>,
+) -> Result<Read, Problem> {
+    let is_shared = shared.service.is_shared();
     let mut room = shared.bodies.share(principal);
     let idle = shared.options.body_idle;
     let too_large =
@@ -122,14 +147,14 @@ async fn read_within(shared: &Shared, principal: &Principal, body: &mut Body, li
         if bytes.len() + data.len() > limit && stands(Defence::BodyBytes) {
             return Err(too_large());
         }
-        if !room.grow_to(bytes.len() + data.len(), shared.service.is_shared()) {
+        if !room.grow_to(bytes.len() + data.len(), is_shared) {
             let detail = "the server holds as many bytes of requests as it may";
             let busy = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail);
             return Err(busy.with_retry_after(Duration::from_secs(1)));
         }
         bytes.extend_from_slice(&data);
     }
-    Ok(Read { bytes: bytes.freeze(), _room: room })
+    Ok(Read { bytes: bytes.freeze(), held: Held { room: Mutex::new(room), is_shared, _place: place } })
 }
 
 /// The body as a form. Duplicate members, deep nesting and trailing text are refused.

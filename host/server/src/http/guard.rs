@@ -5,6 +5,7 @@
 //! Source: docs/threat-model.md, row 76.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
@@ -21,6 +22,7 @@ use super::problem::Problem;
 use super::{Shared, cors};
 use crate::refused::Refused;
 use crate::request_id::RequestId;
+use crate::share::Share;
 use crate::trace::{RequestSpan, TraceContext};
 
 /// The header of a request's id.
@@ -29,6 +31,10 @@ pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id"
 const RETRY: std::time::Duration = std::time::Duration::from_secs(1);
 /// Names of this machine in `Host`.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// The place of an open request, until the last clone is dropped.
+#[derive(Debug, Clone)]
+pub(crate) struct Place(#[expect(dead_code, reason = "held, not read")] Arc<Share>);
 
 /// Gives the request an id, compares its Host and Origin, writes problems, and marks every answer with the id and with what a
 /// page can do with it. The outermost layer.
@@ -201,6 +207,9 @@ pub(super) async fn authenticate(
     request.extensions_mut().insert(principal.clone());
     // For routes of other protocols, which read their bodies under the same limits.
     request.extensions_mut().insert(shared.clone());
+    // For work that goes on without its connection: the place is free when both have ended.
+    let open = Place(Arc::new(open));
+    request.extensions_mut().insert(open.clone());
     let mut response = next.run(request).await;
     let is_stream = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream");
     if is_stream && stands(Defence::RevokedStreams) {

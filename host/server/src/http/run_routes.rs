@@ -5,7 +5,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Extension;
 use axum::extract::rejection::PathRejection;
@@ -18,18 +18,25 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::json;
-use toolcell::RunEvent;
+use toolcell::defence::{Defence, stands};
+use toolcell::{RunEvent, TreeRoom};
 use tracing::Instrument as _;
 
-use super::idempotency::{Begun, REPLAYED, key_of};
+use super::idempotency::{Begun, HEADER, REPLAYED, key_of};
 use super::problem::{Problem, Written};
 use super::{Shared, body, forms};
 use crate::principal::Principal;
+use crate::refused::Refused;
 use crate::request_id::RequestId;
 use crate::runs::RunEvents;
 
 /// Time without an event, after which a comment keeps the connection of a stream open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Time that a request waits for its turn to be parsed into a tree.
+const TREE_TIME: Duration = Duration::from_secs(10);
+/// When to send a request again that had no turn.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// Makes one call and answers with its completion, however the call ended. To answer a question, repeat the call with `resume`.
 #[utoipa::path(post, path = "/v1/calls", operation_id = "call", request_body = forms::CallBody, security(("bearer" = [])), responses(
@@ -82,6 +89,11 @@ pub(super) async fn run(
     Extension(id): Extension<RequestId>,
     request: Request,
 ) -> Result<Response, Problem> {
+    if request.headers().contains_key(HEADER) {
+        let detail = "a stream of events is not kept: this route honours no `Idempotency-Key`";
+        let problem = Problem::new(StatusCode::BAD_REQUEST, "bad_idempotency_key", detail);
+        return Err(problem.with_hint("leave the header out, or send the calls to `/v1/batch`"));
+    }
     let read = body::read(&shared, request).await?;
     let run = body::parse::<forms::RunBody>(&read.bytes)?.request(&id)?;
     drop(read);
@@ -142,9 +154,15 @@ pub(super) async fn steps(
     request: Request,
 ) -> Result<Response, Problem> {
     let (key, read) = (key_of(request.headers())?, body::read(&shared, request).await?);
+    // The calls of steps are trees.
+    let text = std::str::from_utf8(&read.bytes).unwrap_or_default();
+    let room = TreeRoom::take(principal.tenant(), text, Instant::now() + TREE_TIME).await;
+    let mut room = room.ok_or(Refused::Overloaded { retry_after: RETRY })?;
     let steps = body::parse::<forms::StepBody>(&read.bytes)?.request(&id)?;
+    room.is_parsed();
     let (service, sender) = (shared.service.clone(), principal.clone());
     let work = async move {
+        let _room = room;
         let (steps, turn) = service.steps(&sender, steps).await?;
         Ok(written(&json!({"steps": steps, "memory": turn.memory()})))
     };
@@ -163,7 +181,7 @@ pub(super) async fn cancel(
     id: Result<Path<String>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
     // What is no id is the id of no running request.
-    let id = id.ok().and_then(|Path(id)| id.parse().ok()).ok_or(crate::refused::Refused::NotRunning)?;
+    let id = id.ok().and_then(|Path(id)| id.parse().ok()).ok_or(Refused::NotRunning)?;
     shared.service.cancel(&principal, &id)?;
     Ok(StatusCode::ACCEPTED)
 }
@@ -192,11 +210,12 @@ async fn answered(
             Ok(response)
         }
         Begun::First(claim) => {
-            drop(read);
-            // A task of its own: it goes on if the client disconnects.
+            let held = stands(Defence::WorkPlaces).then_some(read.held);
+            // A task of its own: it goes on if the client disconnects, and keeps the place of its request.
             let work = async move {
                 let answer = work.await?;
                 claim.keep(answer.clone());
+                drop(held);
                 Ok::<_, Problem>(answer)
             };
             let task = tokio::spawn(work.in_current_span());

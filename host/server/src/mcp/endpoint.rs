@@ -1,329 +1,392 @@
 //! The endpoint of MCP over HTTP.
 //!
-//! In: requests that have passed the checks of [`router`](crate::router): Host, Origin, credentials. Out: the SDK's responses.
-//! A request passes, in this order: the limits of its body, the strict decoding, its session, then the SDK, which compares the
-//! headers with the body.
-//! Invariants: a session of another principal is answered as one that does not exist.
-//! Source: docs/mcp.md, "Bad input"; docs/threat-model.md, rows 72 to 77.
+//! In: requests that have passed the checks of [`router`](crate::router): Host, Origin, credentials. Out: responses.
+//! A request passes, in this order: the limits of its body, the strict decoding, its session or its metadata, the comparison of
+//! its headers with its body, the places of its tenant, then its method.
+//! Invariants: a session of another principal is answered as one that does not exist; a request of a session runs in a task of its
+//! own, which keeps the id, the place and the bytes of the request until it has ended, whatever becomes of the connection.
+//! Source: docs/mcp.md, "Bad input"; docs/threat-model.md, rows 72 to 77, 106 and 107.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use axum::body::Body;
-use axum::extract::{Extension, Request, State};
+use axum::Router;
+use axum::extract::{Extension, Request as HttpRequest, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
-use axum::{Json, Router};
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use parking_lot::Mutex;
-use rmcp::model::{ErrorData, InitializeRequestParams, JsonRpcError, ProtocolVersion, RequestId as RpcId};
-use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::model::{ErrorData, ProtocolVersion, RequestId as RpcId};
 use serde_json::json;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-
 use toolcell::defence::{Defence, stands};
+use tracing::Instrument as _;
 
 use super::McpOptions;
-use super::direct::Direct;
-use super::handler::{Handler, VERSIONS};
+use super::client::Client;
+use super::events::{self, KEEP_ALIVE, Lasting, refused, refused_for};
+use super::handler::{self, Handler};
+use super::headers::{self, Accepted, VERSION, one};
 use super::methods::known_method;
-use super::places::{Place, Places};
-use super::sessions::{CALLER, Caller, Sessions};
+use super::outbox::Outbox;
+use super::places::Places;
+use super::raw::Raw;
+use super::refusals::{
+    Refusal, admit, check_modern, mismatch, needs_session, no_session, not_acceptable, not_allowed, version,
+};
+use super::request::{self, Request};
+use super::session::Session;
+use super::sessions::{Opened, Sessions};
 use super::wire::{self, Bad, Kind, Message};
-use super::{resources, result};
+use crate::http::Shared;
+use crate::http::body::{self, Held};
 use crate::http::held::hold;
-use crate::http::{Shared, body};
 use crate::principal::Principal;
 use crate::service::Service;
-use crate::trace::{RequestSpan, TraceContext};
+use crate::trace::RequestSpan;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const IDEMPOTENCY: HeaderName = HeaderName::from_static("idempotency-key");
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const SESSIONS: (&str, &str) = ("too_many_sessions", "sessions");
-const BUSY: &str = "busy";
 const STREAMS: (&str, &str) = ("too_many_streams", "streams");
-/// Tells proxies to pass events on as they come.
-const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// The endpoint.
 struct Endpoint {
     options: Arc<McpOptions>,
-    sdk: StreamableHttpService<Handler, Sessions>,
     sessions: Arc<Sessions>,
     service: Service,
     streams: Places,
-    /// Whether the sessions are being compared with the keys.
+    questions: Arc<Places>,
+    /// Whether the sessions are being swept.
     is_watched: AtomicBool,
 }
 
 /// The route `/mcp`, to be given to [`router`](crate::router) or [`ListenOptions::with_protected`](crate::ListenOptions::with_protected), which check
 /// Host, Origin and credentials of its requests.
 pub fn routes(service: Service, options: McpOptions) -> Router {
-    let sessions = Arc::new(Sessions::new(options.sessions, options.session_idle, service.metrics().clone()));
-    let streams = Places::new(if stands(Defence::StreamCount) { options.streams } else { usize::MAX });
+    let McpOptions { sessions, session_idle, session_questions, streams, .. } = options;
+    let sessions = Arc::new(Sessions::new(sessions, session_idle, session_questions, service.metrics().clone()));
+    let streams = Places::new(if stands(Defence::StreamCount) { streams } else { usize::MAX });
+    let questions = handler::question_places(&options);
     let options = Arc::new(options);
-    let (made_options, calling) = (Arc::clone(&options), service.clone());
-    let made = move || {
-        let caller = CALLER.try_with(|caller| (caller.principal.clone(), caller.end.clone()));
-        let (principal, end) = caller.map_err(std::io::Error::other)?;
-        Ok(Handler::new(calling.clone(), principal, Arc::clone(&made_options), end))
-    };
-    // Host and Origin were compared with the lists of the HTTP options, and the body has been read.
-    // A stateless request whose call tells nothing before its result is answered by JSON: it costs less than a stream.
-    let config = StreamableHttpServerConfig::default().disable_allowed_hosts().with_max_request_body_bytes(usize::MAX);
-    let config = config.with_json_response(true);
-    let sdk = StreamableHttpService::new(made, Arc::clone(&sessions), config);
-    let endpoint = Arc::new(Endpoint { options, sdk, sessions, service, streams, is_watched: AtomicBool::new(false) });
-    Router::new().route("/mcp", any(handle)).with_state(endpoint)
+    let endpoint = Endpoint { options, sessions, service, streams, questions, is_watched: AtomicBool::new(false) };
+    Router::new().route("/mcp", any(handle)).with_state(Arc::new(endpoint))
 }
 
 async fn handle(
     State(endpoint): State<Arc<Endpoint>>,
     Extension(principal): Extension<Principal>,
     Extension(shared): Extension<Shared>,
-    request: Request,
+    request: HttpRequest,
 ) -> Response {
     endpoint.watch(&shared);
-    if request.method() != Method::POST {
-        return endpoint.stream_or_end(principal, request).await;
-    }
-    let (mut parts, received) = request.into_parts();
-    let read = match body::read_parts(&shared, &parts, received).await {
-        Ok(read) => read,
-        Err(problem) => return problem.into_response(),
+    let answered = match *request.method() {
+        Method::POST => endpoint.post(&principal, &shared, request).await,
+        Method::GET => endpoint.get(&principal, request.headers()),
+        Method::DELETE => endpoint.delete(&principal, request.headers()),
+        _ => Err(not_allowed("GET, POST, DELETE")),
     };
-    let mut message = match wire::decode(&read.bytes) {
-        Ok(message) => message,
-        Err(bad) => return refused(StatusCode::BAD_REQUEST, &bad),
-    };
-    if let Some(RequestSpan(span)) = parts.extensions.get() {
-        if let Some(trace) = TraceContext::of_meta(&message.value["params"]["_meta"]) {
-            trace.record(span);
-        }
-        if let Kind::Request { method, .. } | Kind::Notification { method } = &message.kind {
-            span.record("mcp", known_method(method));
-        }
-    }
-    // The era without sessions has no such method: a request that names its revision is answered so by the SDK.
-    let opens = is_method(&message, "initialize") && message.version.is_none();
-    let (mut pending, mut room, mut stream) = (None, None, None);
-    match endpoint.session(&parts.headers, &principal, &message) {
-        Ok(Some(_)) if opens => {
-            let bad = Bad::request(
-                message.id(),
-                "the session is open: send `initialize` without `Mcp-Session-Id` for another",
-            );
-            return refused(StatusCode::BAD_REQUEST, &bad);
-        }
-        Ok(Some(session)) => {
-            if let Kind::Request { id, .. } = &message.kind {
-                pending = endpoint.sessions.enter(session, id);
-                if pending.is_none() {
-                    let bad = Bad::request(None, "a request with this id is running");
-                    return refused(StatusCode::BAD_REQUEST, &bad);
-                }
-            }
-        }
-        Ok(None) if opens => {
-            room = endpoint.sessions.reserve(&principal);
-            if room.is_none() {
-                return endpoint.too_many(&principal, SESSIONS, message.id());
-            }
-        }
-        Ok(None) => {}
-        Err(response) => return response,
-    }
-    if opens && let Err(error) = serde_json::from_value::<InitializeRequestParams>(message.value["params"].clone()) {
-        let error = ErrorData::invalid_params(format!("the params do not fit `initialize`: {error}"), None);
-        return refused(StatusCode::BAD_REQUEST, &Bad { id: message.id(), error });
-    }
-    if is_method(&message, "subscriptions/listen") {
-        stream = endpoint.streams.enter(&principal);
-        if stream.is_none() {
-            return endpoint.too_many(&principal, STREAMS, message.id());
-        }
-    }
-    // Before the tool is looked up, so that a refusal says nothing of the tools.
-    if is_method(&message, "tools/call")
-        && let Err(busy) = endpoint.service.check(&principal)
-    {
-        let status =
-            if busy.retry_after().is_some() { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::SERVICE_UNAVAILABLE };
-        let mut response = refused(status, &Bad { id: message.id(), error: result::error_of(&busy) });
-        if let Some(after) = busy.retry_after() {
-            let seconds = after.as_millis().div_ceil(1000).max(1);
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(u64::try_from(seconds).unwrap_or(u64::MAX)));
-        }
-        return response;
-    }
-    if let Some(direct) = endpoint.direct(&principal, &parts.headers, &mut message) {
-        return direct.answer().await;
-    }
-    let mut answer = shared.bodies.share(&principal);
-    if is_method(&message, "resources/read") {
-        let uri = message.value["params"]["uri"].as_str().unwrap_or_default();
-        let room = match endpoint.service.artifacts() {
-            Some(artifacts) => resources::room(artifacts, &principal, uri).await.unwrap_or_default(),
-            None => 0,
-        };
-        if !answer.grow_to(room, shared.service.is_shared()) {
-            return endpoint.busy(&principal, message.id());
-        }
-    }
-    // However it was written: the SDK compares it with these letters.
-    parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    let request = Request::from_parts(parts, Body::from(read.bytes.clone()));
-    let response = endpoint.pass_on(principal, room, request).await;
-    if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-        // It is JSON and a message, and yet the SDK cannot read it.
-        let bad = Bad::request(message.id(), "the message does not fit the protocol");
-        return refused(StatusCode::BAD_REQUEST, &bad);
-    }
-    // The request is pending until its answer has been sent, or the client has gone.
-    hold(response, (pending, stream, answer))
+    answered.unwrap_or_else(|refusal| *refusal)
 }
 
 impl Endpoint {
-    /// The call, if it needs nothing of the SDK.
-    fn direct(&self, principal: &Principal, headers: &HeaderMap, message: &mut Message) -> Option<Direct> {
-        let handler = || {
-            Handler::new(self.service.clone(), principal.clone(), Arc::clone(&self.options), CancellationToken::new())
-        };
-        Direct::of(handler, headers, message)
-    }
-
-    /// `GET` opens the stream of a session, `DELETE` ends the session.
-    async fn stream_or_end(&self, principal: Principal, request: Request) -> Response {
-        if request.headers().contains_key(SESSION) {
-            match one(request.headers(), &SESSION) {
-                Some(session) if self.sessions.is_open(session, &principal) => {}
-                Some(_) => return no_session(None),
-                None => {
-                    let text = "the header `Mcp-Session-Id` is repeated or is not text";
-                    return refused(StatusCode::BAD_REQUEST, &Bad::request(None, text));
+    async fn post(&self, principal: &Principal, shared: &Shared, request: HttpRequest) -> Result<Response, Refusal> {
+        let (parts, received) = request.into_parts();
+        let read = body::read_parts(shared, &parts, received).await.map_err(|problem| problem.into_response())?;
+        let message = wire::decode(&read.bytes).map_err(|bad| refused(StatusCode::BAD_REQUEST, &bad))?;
+        let accepted = Accepted::of(&parts.headers);
+        if !accepted.json {
+            return Err(not_acceptable(message.id(), "send `Accept: application/json, text/event-stream`").into());
+        }
+        if parts.headers.contains_key(IDEMPOTENCY) {
+            let bad = Bad::request(message.id(), "MCP keeps no answers: this route honours no `Idempotency-Key`");
+            let bad = bad.with_hint("leave the header out, or make the call with `POST /v1/calls`");
+            return Err(refused(StatusCode::BAD_REQUEST, &bad).into());
+        }
+        if let Some(RequestSpan(span)) = parts.extensions.get() {
+            if let Some(trace) = message.meta.trace() {
+                trace.record(span);
+            }
+            if let Kind::Request { method, .. } | Kind::Notification { method } = &message.kind {
+                span.record("mcp", known_method(method));
+            }
+        }
+        let version = version(&parts.headers, &message)?;
+        let session = self.session(&parts.headers, principal, &message)?;
+        let is_modern = message.meta.is_modern()
+            || session.is_none() && message.meta.version.is_some()
+            || version >= Some(ProtocolVersion::V_2026_07_28.as_str()) && !message.opens();
+        let posted = Posted { handler: self.handler(principal), accepted, held: Arc::new(read.held) };
+        match (message.kind, session) {
+            (Kind::Request { id, method }, session) if method == "initialize" && !is_modern => {
+                self.open(&posted, version, &parts.headers, id, &message.params, session.is_some())
+            }
+            (Kind::Request { id, method }, _) if is_modern => {
+                check_modern(&posted.handler, &parts.headers, version, &id, &method, &message.params, &message.meta)?;
+                let request = Request {
+                    id,
+                    method,
+                    client: Client::alone(message.meta.capabilities.clone(), None),
+                    params: message.params,
+                    meta: message.meta,
+                    cancelled: CancellationToken::new(),
+                    held: Some(Arc::clone(&posted.held)),
+                };
+                self.answer(posted, request).await
+            }
+            (Kind::Request { id, method }, Some(opened)) => {
+                let Some(running) = opened.session.requests.enter(&id, &opened.session.end) else {
+                    let bad = Bad::request(None, "a request with this id is running");
+                    return Err(refused(StatusCode::BAD_REQUEST, &bad).into());
+                };
+                let stream = accepted.events.then(|| opened.stream());
+                let outbox = stream.as_ref().map(|stream| Arc::clone(&stream.outbox));
+                let request = Request {
+                    id,
+                    method,
+                    client: Client::of_session(&opened.session, outbox),
+                    params: message.params,
+                    meta: message.meta,
+                    cancelled: running.cancelled.clone(),
+                    held: stands(Defence::WorkPlaces).then(|| Arc::clone(&posted.held)),
+                };
+                admit(&self.service, &request, principal).await?;
+                let span = parts.extensions.get().map_or_else(tracing::Span::current, |RequestSpan(span)| span.clone());
+                let (sender, answer) = oneshot::channel();
+                let (handler, number) =
+                    (posted.handler, stream.as_ref().map(|stream| (stream.number, Arc::clone(&stream.outbox))));
+                let running = async move {
+                    let answer = handler.answer(&request).await;
+                    opened.session.touch();
+                    // First: a client that has the answer can use the id again.
+                    drop((running, opened));
+                    // A cancelled request has no answer.
+                    if !request.cancelled.is_cancelled() {
+                        let message = request::message(request.id.clone(), answer);
+                        match &stream {
+                            Some(stream) => _ = stream.outbox.send(message),
+                            None => _ = sender.send(message),
+                        }
+                    }
+                    drop(request);
+                    // It ends with this.
+                    drop(stream);
+                };
+                tokio::spawn(running.instrument(span));
+                match number {
+                    Some((number, outbox)) => {
+                        Ok(hold(events::of_session(Some(number), 0, outbox.read(0)), posted.held))
+                    }
+                    None => match answer.await {
+                        Ok(message) => Ok(hold(events::json(StatusCode::OK, message), posted.held)),
+                        Err(_) => Ok(StatusCode::ACCEPTED.into_response()),
+                    },
                 }
             }
-        }
-        let mut stream = None;
-        if request.method() == Method::GET {
-            stream = self.streams.enter(&principal);
-            if stream.is_none() {
-                return self.too_many(&principal, STREAMS, None);
+            (Kind::Notification { .. }, _) if is_modern => Ok(StatusCode::ACCEPTED.into_response()),
+            (Kind::Notification { method }, Some(opened)) => {
+                notified(&posted.handler, &opened.session, &method, &message.params);
+                Ok(StatusCode::ACCEPTED.into_response())
             }
+            (Kind::Response { id, answer }, Some(opened)) => {
+                if let (Some(id), Some(held)) = (id, Arc::into_inner(posted.held)) {
+                    opened.session.answered(&id, answer, Some(held));
+                }
+                Ok(StatusCode::ACCEPTED.into_response())
+            }
+            (Kind::Request { id, .. }, None) => Err(needs_session(Some(id))),
+            (Kind::Notification { .. } | Kind::Response { .. }, None) => Err(needs_session(None)),
         }
-        hold(self.pass_on(principal, None, request).await, stream)
     }
 
-    /// The answer has no room beside what the server holds.
-    fn busy(&self, principal: &Principal, id: Option<RpcId>) -> Response {
-        self.service.refused(principal, BUSY);
-        let data = json!({ "code": BUSY, "retry_after_ms": 1_000 });
-        let text = "the server holds as many bytes of requests and answers as it may; try again later";
-        let error = ErrorData::internal_error(text, Some(data));
-        let mut response = refused(StatusCode::SERVICE_UNAVAILABLE, &Bad { id, error });
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-        response
+    /// Opens a session.
+    fn open(
+        &self,
+        posted: &Posted,
+        version: Option<&str>,
+        headers: &HeaderMap,
+        id: RpcId,
+        params: &Raw,
+        is_open: bool,
+    ) -> Result<Response, Refusal> {
+        let bad = |text: &str| refused(StatusCode::BAD_REQUEST, &Bad::request(Some(id.clone()), text));
+        if is_open {
+            return Err(bad("the session is open: send `initialize` without `Mcp-Session-Id` for another").into());
+        }
+        let asked = params.member("protocolVersion").and_then(|version| version.text());
+        if version.is_some() && version != asked.as_deref() {
+            return Err(bad("the header `MCP-Protocol-Version` is not `protocolVersion` of the params").into());
+        }
+        headers::check_method(headers, "initialize").map_err(|text| mismatch(&id, text))?;
+        let principal = posted.handler.principal();
+        let room = self.sessions.reserve(principal);
+        let room = room.ok_or_else(|| self.too_many(principal, SESSIONS, Some(id.clone())))?;
+        let opening = posted.handler.initialize(params);
+        let (answer, capabilities) =
+            opening.map_err(|error| refused(StatusCode::BAD_REQUEST, &Bad { id: Some(id.clone()), error }))?;
+        let Some((name, _)) = self.sessions.open(principal, room, capabilities) else {
+            let error = ErrorData::internal_error("the system has no randomness", None);
+            return Err(refused(StatusCode::INTERNAL_SERVER_ERROR, &Bad { id: Some(id), error }).into());
+        };
+        let message = request::message(id, Ok(answer));
+        let mut response = match posted.accepted.events {
+            true => events::once(&message),
+            false => events::json(StatusCode::OK, message),
+        };
+        if let Ok(name) = HeaderValue::from_str(&name) {
+            response.headers_mut().insert(SESSION, name);
+        }
+        Ok(response)
+    }
+
+    /// Answers a request without a session: by JSON, or by a stream if something is told before the answer or it takes long.
+    async fn answer(&self, posted: Posted, mut request: Request) -> Result<Response, Refusal> {
+        let Posted { handler, accepted, held } = posted;
+        admit(&self.service, &request, handler.principal()).await?;
+        let mut place = None;
+        if request.method == "subscriptions/listen" {
+            if !accepted.events {
+                return Err(
+                    not_acceptable(Some(request.id), "send `Accept: application/json, text/event-stream`").into()
+                );
+            }
+            let entered = self.streams.enter(handler.principal());
+            let refusal = || self.too_many(handler.principal(), STREAMS, Some(request.id.clone()));
+            place = Some(entered.ok_or_else(refusal)?);
+        }
+        let outbox = accepted.events.then(|| Arc::new(Outbox::default()));
+        request.client = Client::alone(request.meta.capabilities.clone(), outbox.clone());
+        let (id, cancelled) = (request.id.clone(), request.cancelled.clone());
+        let running = async move {
+            let answer = handler.answer(&request).await;
+            drop((place, request));
+            answer
+        };
+        let mut lasting = Lasting::new(running.in_current_span(), cancelled);
+        let Some(outbox) = outbox else { return Ok(hold(events::answered(id, lasting.await), held)) };
+        let now = tokio::select! {
+            biased;
+            answer = &mut lasting => Some(answer),
+            () = outbox.begun() => None,
+            () = tokio::time::sleep(KEEP_ALIVE) => None,
+        };
+        match now {
+            Some(answer) if outbox.is_empty() => Ok(hold(events::answered(id, answer), held)),
+            Some(answer) => {
+                let lasting = Lasting::new(std::future::ready(answer), CancellationToken::new());
+                Ok(hold(events::of_request(id, lasting, outbox), held))
+            }
+            None => Ok(hold(events::of_request(id, lasting, outbox), held)),
+        }
+    }
+
+    /// Opens a stream of a session.
+    fn get(&self, principal: &Principal, headers: &HeaderMap) -> Result<Response, Refusal> {
+        if !Accepted::of(headers).events {
+            return Err(not_acceptable(None, "send `Accept: text/event-stream`").into());
+        }
+        let (_, opened) = self.named(principal, headers)?;
+        let place = self.streams.enter(principal);
+        let place = place.ok_or_else(|| self.too_many(principal, STREAMS, None))?;
+        let response = match headers.get(&LAST_EVENT).map(HeaderValue::to_str) {
+            None => events::of_session(None, 0, opened.session.common.read(0)),
+            Some(last) => match last.ok().and_then(|last| Some((last, opened.take_up(last)?))) {
+                Some((last, (stream, reader))) => {
+                    let first = last.split('/').next().and_then(|event| event.parse().ok()).unwrap_or_default();
+                    events::of_session(stream, first, reader)
+                }
+                // An error would be tried again for ever.
+                None => events::nothing(),
+            },
+        };
+        Ok(hold(response, place))
+    }
+
+    /// Ends a session.
+    fn delete(&self, principal: &Principal, headers: &HeaderMap) -> Result<Response, Refusal> {
+        let (id, _) = self.named(principal, headers)?;
+        self.sessions.close(id);
+        Ok(StatusCode::NO_CONTENT.into_response())
+    }
+
+    /// The session that the headers name.
+    fn named<'a>(&self, principal: &Principal, headers: &'a HeaderMap) -> Result<(&'a str, Opened), Refusal> {
+        if one(headers, &VERSION) >= Some(ProtocolVersion::V_2026_07_28.as_str()) {
+            return Err(not_allowed("POST"));
+        }
+        if !headers.contains_key(SESSION) {
+            return Err(needs_session(None));
+        }
+        let Some(id) = one(headers, &SESSION) else {
+            let text = "the header `Mcp-Session-Id` is repeated or is not text";
+            return Err(refused(StatusCode::BAD_REQUEST, &Bad::request(None, text)).into());
+        };
+        let opened = self.sessions.find(id, principal).ok_or_else(|| no_session(None))?;
+        Ok((id, opened))
+    }
+
+    /// The session of a message, if it has one.
+    fn session(
+        &self,
+        headers: &HeaderMap,
+        principal: &Principal,
+        message: &Message,
+    ) -> Result<Option<Opened>, Refusal> {
+        // Requests of the era without sessions have none, whatever they say.
+        if !headers.contains_key(SESSION) || message.meta.is_modern() {
+            return Ok(None);
+        }
+        let opened = one(headers, &SESSION).and_then(|id| self.sessions.find(id, principal));
+        opened.map(Some).ok_or_else(|| no_session(message.id()))
+    }
+
+    fn handler(&self, principal: &Principal) -> Handler {
+        Handler::new(self.service.clone(), principal.clone(), Arc::clone(&self.options), Arc::clone(&self.questions))
     }
 
     /// The tenant has as many of these as it may have. `what` has the code, and the words for them.
-    fn too_many(&self, principal: &Principal, what: (&'static str, &str), id: Option<RpcId>) -> Response {
+    fn too_many(&self, principal: &Principal, what: (&'static str, &str), id: Option<RpcId>) -> Refusal {
         let (code, words) = what;
         self.service.refused(principal, code);
         let data = json!({ "code": code, "retry_after_ms": 60_000 });
         let error = ErrorData::internal_error(format!("the tenant has reached its limit of open {words}"), Some(data));
-        let mut response = refused(StatusCode::TOO_MANY_REQUESTS, &Bad { id, error });
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
-        response
+        refused_for(StatusCode::TOO_MANY_REQUESTS, &Bad { id, error }, 60).into()
     }
 
-    /// Closes sessions whose key was revoked, or whose tenant is not served any more, from the first request on.
+    /// From the first request on, ends sessions that are idle, whose key was revoked, or whose tenant is not served any more.
     fn watch(&self, shared: &Shared) {
-        if self.is_watched.swap(true, Ordering::AcqRel) || !stands(Defence::RevokedStreams) {
+        if self.is_watched.swap(true, Ordering::AcqRel) {
             return;
         }
         let (sessions, shared) = (Arc::downgrade(&self.sessions), shared.clone());
+        let pause = self.sessions.sweep_after(shared.options.recheck);
         tokio::spawn(async move {
             loop {
-                tokio::time::sleep(shared.options.recheck).await;
+                tokio::time::sleep(pause).await;
                 let Some(sessions) = sessions.upgrade() else { return };
-                sessions.close_others(|principal| shared.knows(principal)).await;
+                sessions.sweep(|principal| shared.knows(principal));
             }
         });
     }
+}
 
-    /// The session that the request belongs to.
-    #[expect(clippy::result_large_err, reason = "it is returned once")]
-    fn session<'a>(
-        &self,
-        headers: &'a HeaderMap,
-        principal: &Principal,
-        message: &Message,
-    ) -> Result<Option<&'a str>, Response> {
-        let known = |version: &str| VERSIONS.iter().any(|served| served.as_str() == version);
-        let version = if headers.contains_key(VERSION) {
-            let bad = || {
-                let text = "the header `MCP-Protocol-Version` is repeated or is not text";
-                refused(StatusCode::BAD_REQUEST, &Bad::request(message.id(), text))
-            };
-            Some(one(headers, &VERSION).ok_or_else(bad)?)
-        } else {
-            None
-        };
-        if let (Some(version), None) = (version, &message.version)
-            && !known(version)
-            && !is_method(message, "initialize")
-        {
-            let error = ErrorData::unsupported_protocol_version(unknown(version), &VERSIONS);
-            return Err(refused(StatusCode::BAD_REQUEST, &Bad { id: message.id(), error }));
+/// A request that was read.
+struct Posted {
+    handler: Handler,
+    accepted: Accepted,
+    held: Arc<Held>,
+}
+
+/// What a session's client tells the server.
+pub(super) fn notified(handler: &Handler, session: &Session, method: &str, params: &Raw) {
+    match method {
+        "notifications/initialized" if session.begins_to_be_told() => handler.tell_changes(session),
+        "notifications/cancelled" => {
+            if let Some(id) = params.member("requestId").and_then(|id| wire::read_id(id.as_str())) {
+                session.requests.cancel(&id);
+            }
         }
-        if !headers.contains_key(SESSION) {
-            return Ok(None);
-        }
-        let session = one(headers, &SESSION);
-        match session.filter(|session| self.sessions.is_open(session, principal)) {
-            Some(session) => Ok(Some(session)),
-            // Requests of the stateless era have no session, whatever they say.
-            None if message.version.as_deref() >= Some(ProtocolVersion::V_2026_07_28.as_str()) => Ok(None),
-            None => Err(no_session(message.id())),
-        }
+        _ => {}
     }
-
-    async fn pass_on(&self, principal: Principal, room: Option<Place>, request: Request) -> Response {
-        let caller = Caller { principal, room: Mutex::new(room), end: CancellationToken::new() };
-        let response = CALLER.scope(caller, self.sdk.handle(request)).await;
-        let mut response = response.map(Body::new);
-        let is_stream = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream");
-        if is_stream {
-            response.headers_mut().insert(BUFFERING, HeaderValue::from_static("no"));
-        }
-        response
-    }
-}
-
-/// The only value of a header, as text.
-pub(super) fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    let mut values = headers.get_all(name).iter();
-    match (values.next(), values.next()) {
-        (Some(value), None) => value.to_str().ok(),
-        _ => None,
-    }
-}
-
-fn is_method(message: &Message, name: &str) -> bool {
-    matches!(&message.kind, Kind::Request { method, .. } if method == name)
-}
-
-/// A revision that is not served, as the SDK writes it.
-fn unknown(version: &str) -> ProtocolVersion {
-    let version: String = version.chars().take(40).collect();
-    serde_json::from_value(version.into()).unwrap_or_default()
-}
-
-fn no_session(id: Option<RpcId>) -> Response {
-    refused(StatusCode::NOT_FOUND, &Bad::request(id, "there is no such session: open one with `initialize`"))
-}
-
-fn refused(status: StatusCode, bad: &Bad) -> Response {
-    (status, Json(JsonRpcError::new(bad.id.clone(), bad.error.clone()))).into_response()
 }

@@ -9,24 +9,29 @@ use rmcp::model::{
     ErrorData, GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse, ListPromptsRequestMethod,
     ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
     ListResourcesResult, PaginatedRequestParams, ReadResourceRequestMethod, ReadResourceRequestParams,
-    ReadResourceResponse, ServerCapabilities, SubscribeRequestMethod, Tool, UnsubscribeRequestMethod,
+    ReadResourceResponse, RequestId, RequestMetaObject, ServerCapabilities, SubscribeRequestMethod, Tool,
+    UnsubscribeRequestMethod,
 };
-use rmcp::service::{RequestContext, RoleServer};
 
+use super::client::Client;
 use super::wire;
 use crate::principal::Principal;
 
 /// An answer that is being made.
 pub type Answering<'a, T> = BoxFuture<'a, Result<T, ErrorData>>;
 
-/// Who asks, and the request's own context: its metadata, its cancellation, and the way back to the client.
+/// A request that an extension answers: its sender, its id, its metadata, and the way back to the client.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Asked {
-    /// Who asks.
+    /// The sender.
     pub principal: Principal,
-    /// The context of the request.
-    pub request: RequestContext<RoleServer>,
+    /// The id of the request.
+    pub id: RequestId,
+    /// The metadata of the request.
+    pub meta: RequestMetaObject,
+    /// The client.
+    pub client: Client,
 }
 
 /// Serves what MCP has beside tools, and tools that need the protocol itself. Each method is answered with "method not found"

@@ -1,59 +1,35 @@
-//! The methods of MCP, for one session or one stateless request of one principal.
+//! The methods of MCP, for the requests of one principal.
 //!
-//! In: requests that the SDK has decoded. Out: the service's and the extension's answers.
-//! Invariants: a handler serves one principal only.
-#![expect(deprecated, reason = "clients of the session era use the log and the subscriptions of the protocol")]
+//! In: a [`Request`] of any era. Out: the service's and the extension's answers, as JSON.
+//! Invariants: a handler serves one principal only; what a client sent becomes a tree only in its turn, and counted.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use rmcp::ServerHandler;
+use futures_util::FutureExt as _;
 use rmcp::model::*;
-use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
-use serde_json::{Map, Value};
-use tokio_util::sync::{CancellationToken, DropGuard};
-use tracing::field::Empty;
-use tracing::{Instrument as _, Span};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use toolcell::defence::{Defence, stands};
 
-use super::call::{self, Way};
+use super::call;
 use super::changes::Changes;
-use super::extension::Asked;
-use super::methods::METHODS;
+use super::client::TOO_MANY_QUESTIONS;
+use super::extension::Answering;
+use super::opening::without_metadata;
+use super::places::{Place, Places};
+use super::raw::Raw;
+use super::request::{self, Answer, Request};
+use super::session::Session;
 use super::{McpOptions, definitions, resources, result, wire};
 use crate::principal::Principal;
 use crate::service::Service;
-use crate::trace::{RequestSpan, TraceContext};
 
 /// The revisions that are served, oldest first.
 pub(super) const VERSIONS: [ProtocolVersion; 3] =
     [ProtocolVersion::V_2025_06_18, ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28];
-/// Those that the stateless era does not have.
-const REMOVED: [&str; 6] =
-    ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "roots/list"];
-
-/// The span of the request that is being handled: that of the HTTP request, or one of its own.
-fn request_span(context: &RequestContext<RoleServer>, method: &'static str) -> Span {
-    let parts = context.extensions.get::<http::request::Parts>();
-    if let Some(RequestSpan(span)) = parts.and_then(|parts| parts.extensions.get()) {
-        return span.clone();
-    }
-    let span = tracing::info_span!(
-        parent: None,
-        "request",
-        mcp = method,
-        tool = Empty,
-        trace_id = Empty,
-        parent_id = Empty,
-        trace_flags = Empty,
-        trace_state = Empty,
-    );
-    let [parent, state] = ["traceparent", "tracestate"].map(|name| context.meta.get(name).and_then(Value::as_str));
-    if let Some(trace) = parent.and_then(|parent| TraceContext::parse(parent, state)) {
-        trace.record(&span);
-    }
-    span
-}
+/// Methods that the era without sessions does not have.
+const REMOVED: [&str; 5] = ["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "roots/list"];
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// Answers the requests of one principal. Cheap to clone.
 #[derive(Clone)]
@@ -63,24 +39,22 @@ struct Inner {
     service: Service,
     principal: Principal,
     options: Arc<McpOptions>,
-    /// The level that a client of the session era asked for.
-    level: Mutex<LoggingLevel>,
-    end: CancellationToken,
-    /// Ends what runs for the session.
-    _ended: DropGuard,
+    questions: Arc<Places>,
+}
+
+/// The open questions of all tenants.
+pub(super) fn question_places(options: &McpOptions) -> Arc<Places> {
+    Arc::new(Places::new(if stands(Defence::OpenQuestions) { options.questions } else { usize::MAX }))
 }
 
 impl Handler {
-    /// `end` is cancelled when the session ends, if there is one.
     pub(super) fn new(
         service: Service,
         principal: Principal,
         options: Arc<McpOptions>,
-        end: CancellationToken,
+        questions: Arc<Places>,
     ) -> Self {
-        let ended = end.clone().drop_guard();
-        let level = Mutex::new(LoggingLevel::Info);
-        Self(Arc::new(Inner { service, principal, options, level, end, _ended: ended }))
+        Self(Arc::new(Inner { service, principal, options, questions }))
     }
 
     pub(super) fn service(&self) -> &Service {
@@ -95,18 +69,16 @@ impl Handler {
         &self.0.options
     }
 
-    pub(super) fn end(&self) -> &CancellationToken {
-        &self.0.end
+    /// A place for one more open question of the tenant.
+    pub(super) fn question_place(&self) -> Option<Place> {
+        self.0.questions.enter(&self.0.principal)
     }
 
-    /// Whether the request is of the stateless era.
-    pub(super) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
-        context.protocol_version().is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
-    }
-
-    /// The least severe level of the log that the client gets. In the stateless era a request asks for it.
-    pub(super) fn log_level(&self, context: &RequestContext<RoleServer>) -> Option<LoggingLevel> {
-        if Self::is_stateless(context) { context.meta.log_level() } else { Some(*self.0.level.lock()) }
+    /// The error of a question for which there is no place.
+    pub(super) fn too_many_questions(&self) -> ErrorData {
+        self.0.service.refused(&self.0.principal, TOO_MANY_QUESTIONS);
+        let data = json!({"code": TOO_MANY_QUESTIONS, "hint": "answer the open questions first"});
+        ErrorData::internal_error("the tenant has as many open questions as it may", Some(data))
     }
 
     /// Whether the tool has a schema of its values.
@@ -115,55 +87,121 @@ impl Handler {
         view.is_ok_and(|view| view.tools.get(name).is_some_and(|tool| tool.definition().output.is_some()))
     }
 
-    /// Whether the SDK would only hand on a call of this tool: the tool is the service's, and no header carries an argument of it.
-    pub(super) fn is_plain(&self, name: &str) -> bool {
-        let view = self.0.service.view(&self.0.principal);
-        let is_plain = |tool: &toolcell::Tool| !definitions::has_header_parameters(tool.definition());
-        view.is_ok_and(|view| view.tools.get(name).is_some_and(is_plain))
+    /// Answers a request.
+    ///
+    /// # Errors
+    /// Those of the protocol.
+    ///
+    /// # Cancel safety
+    /// When dropped, what runs for the request is stopped.
+    pub(super) async fn answer(&self, request: &Request) -> Result<Answer, ErrorData> {
+        self.dispatch(request).await.map_err(|mut error| {
+            if request.is_modern() && error.code == ErrorCode::RESOURCE_NOT_FOUND {
+                error.code = ErrorCode::INVALID_PARAMS;
+            }
+            error
+        })
     }
 
-    fn asked(&self, request: RequestContext<RoleServer>) -> Asked {
-        Asked { principal: self.0.principal.clone(), request }
-    }
-
-    fn capabilities(&self) -> ServerCapabilities {
-        let mut capabilities = ServerCapabilities::default();
-        let mut tools = ToolsCapability::default();
-        tools.list_changed = Some(true);
-        capabilities.tools = Some(tools);
-        capabilities.logging = Some(Map::new());
-        if self.0.service.artifacts().is_some() {
-            capabilities.resources = Some(ResourcesCapability::default());
+    async fn dispatch(&self, request: &Request) -> Result<Answer, ErrorData> {
+        let is_modern = request.is_modern();
+        let method = request.method.as_str();
+        if is_modern && REMOVED.contains(&method) {
+            return Err(wire::unknown_method(method));
         }
-        self.0.options.extension.capabilities(&mut capabilities);
-        capabilities
+        let extension = &self.0.options.extension;
+        match method {
+            "ping" => request::written(&json!({})),
+            "server/discover" => {
+                let missing = request.meta.missing();
+                if !missing.is_empty() {
+                    return Err(without_metadata(&missing));
+                }
+                request::written(&DiscoverResult::from_server_info(VERSIONS.to_vec(), self.info()))
+            }
+            "tools/list" => shaped(self.list_tools(request).await?, is_modern),
+            "tools/call" => self.call_tool(request).await,
+            "prompts/list" => {
+                let ((page, _room), (asked, _more)) = (self.page(request).await?, self.asked(request).await?);
+                let mut listed = self.until_cancelled(request, extension.list_prompts(page, asked)).await?;
+                listed.result_type.get_or_insert(ResultType::COMPLETE);
+                shaped(listed, is_modern)
+            }
+            "prompts/get" => {
+                let ((params, _room), (asked, _more)) = (self.tree(request).await?, self.asked(request).await?);
+                let mut answer = self.until_cancelled(request, extension.get_prompt(params, asked)).await?;
+                if let GetPromptResponse::Complete(result) = &mut answer {
+                    result.result_type.get_or_insert(ResultType::COMPLETE);
+                }
+                shaped(answer, is_modern)
+            }
+            "completion/complete" => {
+                let ((params, _room), (asked, _more)) = (self.tree(request).await?, self.asked(request).await?);
+                let mut result = self.until_cancelled(request, extension.complete(params, asked)).await?;
+                result.result_type.get_or_insert(ResultType::COMPLETE);
+                shaped(result, is_modern)
+            }
+            "resources/list" => shaped(self.list_resources(request).await?, is_modern),
+            "resources/templates/list" => {
+                let ((page, _room), (asked, _more)) = (self.page(request).await?, self.asked(request).await?);
+                let listed = extension.list_resource_templates(page, asked);
+                let mut listed = self.until_cancelled(request, listed).await?;
+                listed.result_type.get_or_insert(ResultType::COMPLETE);
+                shaped(listed, is_modern)
+            }
+            "resources/read" => shaped(self.read_resource(request).await?, is_modern),
+            "resources/subscribe" | "resources/unsubscribe" => {
+                let uri = request.params.member("uri").and_then(|uri| uri.text()).ok_or_else(|| request.unfit())?;
+                let (asked, _room) = self.asked(request).await?;
+                let subscribes = method == "resources/subscribe";
+                let done = if subscribes { extension.subscribe(uri, asked) } else { extension.unsubscribe(uri, asked) };
+                self.until_cancelled(request, done).await?;
+                request::written(&json!({}))
+            }
+            "logging/setLevel" => {
+                let level = request.params.member("level").and_then(|level| level.read());
+                let level = level.ok_or_else(|| request.unfit())?;
+                if let Some(session) = request.client.session() {
+                    *session.level.lock() = level;
+                }
+                request::written(&json!({}))
+            }
+            "subscriptions/listen" if is_modern => self.listen(request).await,
+            _ => Err(wire::unknown_method(method)),
+        }
     }
-}
 
-impl ServerHandler for Handler {
-    fn get_info(&self) -> ServerConfig {
-        let mut info = ServerConfig::new(self.capabilities());
-        info.protocol_version = ProtocolVersion::V_2025_11_25;
-        info.server_info = Implementation::new(&self.0.options.name, env!("CARGO_PKG_VERSION"));
-        info.instructions.clone_from(&self.0.options.instructions);
-        info
-    }
-
-    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        Cow::Owned(VERSIONS.to_vec())
-    }
-
-    async fn list_tools(
+    async fn tree<T: serde::de::DeserializeOwned>(
         &self,
-        page: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        let cursor = page.and_then(|page| page.cursor);
+        request: &Request,
+    ) -> Result<(T, toolcell::TreeRoom), ErrorData> {
+        request.tree(&self.0.principal).await
+    }
+
+    async fn page(&self, request: &Request) -> Result<(PaginatedRequestParams, toolcell::TreeRoom), ErrorData> {
+        self.tree(request).await
+    }
+
+    async fn asked(&self, request: &Request) -> Result<(super::Asked, toolcell::TreeRoom), ErrorData> {
+        request.asked(&self.0.principal).await
+    }
+
+    /// What the extension answers, unless the client cancels the request.
+    async fn until_cancelled<T>(&self, request: &Request, answering: Answering<'_, T>) -> Result<T, ErrorData> {
+        tokio::select! {
+            answer = answering => answer,
+            () = request.cancelled.cancelled() => Err(ErrorData::internal_error("the request was cancelled", None)),
+        }
+    }
+
+    async fn list_tools(&self, request: &Request) -> Result<ListToolsResult, ErrorData> {
+        let cursor = request.params.member("cursor");
+        let cursor = cursor.map(|cursor| cursor.text().ok_or_else(|| request.unfit())).transpose()?;
         let page = self.0.service.tools(&self.0.principal, cursor.as_deref()).await;
         let page = page.map_err(|refused| result::error_of(&refused))?;
-        let stateless = Self::is_stateless(&context);
         let mut listed = ListToolsResult::default();
-        listed.tools = page.tools.iter().filter_map(|tool| definitions::listed(tool.definition(), stateless)).collect();
+        let is_modern = request.is_modern();
+        listed.tools = page.tools.iter().filter_map(|tool| definitions::listed(tool.definition(), is_modern)).collect();
         if page.next.is_none() {
             listed.tools.extend(self.0.options.extension.tools(&self.0.principal));
         }
@@ -171,92 +209,29 @@ impl ServerHandler for Handler {
         Ok(listed)
     }
 
-    /// For the comparison of headers with arguments: a tool without such arguments is not needed.
-    fn get_tool(&self, name: &str) -> Option<Tool> {
-        let view = self.0.service.view(&self.0.principal).ok()?;
-        match view.tools.get(name) {
-            // What decides by itself whether it is visible is not told by an error either.
-            Some(tool) if tool.definition().checks.visible => None,
-            Some(tool) if !definitions::has_header_parameters(tool.definition()) => None,
-            Some(tool) => definitions::listed(tool.definition(), true),
-            None => self.0.options.extension.tools(&self.0.principal).into_iter().find(|tool| tool.name == name),
-        }
-    }
-
-    async fn call_tool(
-        &self,
-        request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
+    async fn call_tool(&self, request: &Request) -> Result<Answer, ErrorData> {
+        let name = request.params.member("name").and_then(|name| name.text()).ok_or_else(|| request.unfit())?;
         let view = self.0.service.view(&self.0.principal).map_err(|refused| result::error_of(&refused))?;
-        if !view.tools.contains_key(request.name.as_ref())
-            && let Some(answering) = self.0.options.extension.call_tool(request.clone(), self.asked(context.clone()))
-        {
-            let mut answer = tokio::select! {
-                answer = answering => answer?,
-                () = context.ct.cancelled() => {
-                    return Err(ErrorData::internal_error("the request was cancelled", None));
+        let is_extensions = || self.0.options.extension.tools(&self.0.principal).iter().any(|tool| tool.name == name);
+        if !view.tools.contains_key(&name) && is_extensions() {
+            let ((params, _room), (asked, _more)) =
+                (self.tree::<CallToolRequestParams>(request).await?, self.asked(request).await?);
+            if let Some(answering) = self.0.options.extension.call_tool(params, asked) {
+                let mut answer = self.until_cancelled(request, answering).await?;
+                if let CallToolResponse::Complete(result) = &mut answer {
+                    result.result_type.get_or_insert(ResultType::COMPLETE);
                 }
-            };
-            if let CallToolResponse::Complete(result) = &mut answer {
-                result.result_type.get_or_insert(ResultType::COMPLETE);
+                return shaped(answer, request.is_modern());
             }
-            return Ok(answer);
         }
-        let span = request_span(&context, "tools/call");
-        let way = if Self::is_stateless(&context) { Way::Stateless } else { Way::Session };
-        let request = call::Request {
-            capabilities: context.client_capabilities(),
-            level: self.log_level(&context),
-            way: way(context.peer),
-            id: context.id,
-            params: request,
-            meta: context.meta,
-            cancelled: context.ct,
-        };
-        call::call(self, request).instrument(span).await
+        // In a box: it is by far the largest of the methods.
+        call::call(self, name, request).boxed().await
     }
 
-    async fn list_prompts(
-        &self,
-        page: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListPromptsResult, ErrorData> {
-        let mut result = self.0.options.extension.list_prompts(page.unwrap_or_default(), self.asked(context)).await?;
-        result.result_type.get_or_insert(ResultType::COMPLETE);
-        Ok(result)
-    }
-
-    async fn get_prompt(
-        &self,
-        request: GetPromptRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<GetPromptResponse, ErrorData> {
-        let mut answer = self.0.options.extension.get_prompt(request, self.asked(context)).await?;
-        if let GetPromptResponse::Complete(result) = &mut answer {
-            result.result_type.get_or_insert(ResultType::COMPLETE);
-        }
-        Ok(answer)
-    }
-
-    async fn complete(
-        &self,
-        request: CompleteRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CompleteResult, ErrorData> {
-        let mut result = self.0.options.extension.complete(request, self.asked(context)).await?;
-        result.result_type.get_or_insert(ResultType::COMPLETE);
-        Ok(result)
-    }
-
-    async fn list_resources(
-        &self,
-        page: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListResourcesResult, ErrorData> {
-        let page = page.unwrap_or_default();
+    async fn list_resources(&self, request: &Request) -> Result<ListResourcesResult, ErrorData> {
+        let ((page, _room), (asked, _more)) = (self.page(request).await?, self.asked(request).await?);
         let is_first = page.cursor.is_none();
-        let listed = self.0.options.extension.list_resources(page, self.asked(context)).await;
+        let listed = self.until_cancelled(request, self.0.options.extension.list_resources(page, asked)).await;
         let mut result = match (listed, self.0.service.artifacts()) {
             (listed, Some(artifacts)) if is_first => {
                 let mut listed = match listed {
@@ -273,33 +248,23 @@ impl ServerHandler for Handler {
         Ok(result)
     }
 
-    async fn list_resource_templates(
-        &self,
-        page: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let mut result =
-            self.0.options.extension.list_resource_templates(page.unwrap_or_default(), self.asked(context)).await?;
-        result.result_type.get_or_insert(ResultType::COMPLETE);
-        Ok(result)
-    }
-
-    async fn read_resource(
-        &self,
-        request: ReadResourceRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResponse, ErrorData> {
+    async fn read_resource(&self, request: &Request) -> Result<ReadResourceResponse, ErrorData> {
+        let uri = request.params.member("uri").and_then(|uri| uri.text()).ok_or_else(|| request.unfit())?;
         let mut answer = match self.0.service.artifacts() {
-            Some(artifacts) if resources::is_artifact(&request.uri) => {
-                resources::read(artifacts, &self.0.principal, request.uri).await?.into()
+            Some(artifacts) if resources::is_artifact(&uri) => {
+                resources::read(artifacts, &self.0.principal, uri).await?.into()
             }
-            artifacts => match self.0.options.extension.read_resource(request, self.asked(context)).await {
-                // There is the method, because there are artifacts, and no resource of the extension.
-                Err(error) if error.code == ErrorCode::METHOD_NOT_FOUND && artifacts.is_some() => {
-                    return Err(resources::not_found());
+            artifacts => {
+                let ((params, _room), (asked, _more)) = (self.tree(request).await?, self.asked(request).await?);
+                let read = self.0.options.extension.read_resource(params, asked);
+                match self.until_cancelled(request, read).await {
+                    // There is the method, because there are artifacts, and no resource of the extension.
+                    Err(error) if error.code == ErrorCode::METHOD_NOT_FOUND && artifacts.is_some() => {
+                        return Err(resources::not_found());
+                    }
+                    answer => answer?,
                 }
-                answer => answer?,
-            },
+            }
         };
         if let ReadResourceResponse::Complete(result) = &mut answer {
             result.result_type.get_or_insert(ResultType::COMPLETE);
@@ -307,70 +272,58 @@ impl ServerHandler for Handler {
         Ok(answer)
     }
 
-    async fn subscribe(
-        &self,
-        request: SubscribeRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        self.0.options.extension.subscribe(request.uri, self.asked(context)).await
-    }
-
-    async fn unsubscribe(
-        &self,
-        request: UnsubscribeRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        self.0.options.extension.unsubscribe(request.uri, self.asked(context)).await
-    }
-
-    async fn set_level(
-        &self,
-        request: SetLevelRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        if Self::is_stateless(&context) {
-            return Err(wire::unknown_method(SetLevelRequestMethod::VALUE));
-        }
-        *self.0.level.lock() = request.level;
-        Ok(())
-    }
-
-    fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        Some(SubscriptionFilter::builder().tools_list_changed().build())
-    }
-
-    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+    /// Tells the client of changes until it cancels the request.
+    async fn listen(&self, request: &Request) -> Result<Answer, ErrorData> {
+        let wanted = request.params.member("notifications").filter(Raw::is_object).ok_or_else(|| request.unfit())?;
+        let wants_tools = wanted.member("toolsListChanged").and_then(|wants| wants.read()) == Some(true);
+        let accepted = if wants_tools { json!({"toolsListChanged": true}) } else { json!({}) };
+        let meta = json!({ SUBSCRIPTION: request.id });
         let mut changes = Changes::new(self.0.service.clone(), self.0.principal.clone());
-        let told = async { while changes.next().await && context.sink().notify_tool_list_changed().await.is_ok() {} };
+        let acknowledged = json!({"notifications": accepted, "_meta": meta});
+        request.client.tell(&json!({"method": "notifications/subscriptions/acknowledged", "params": acknowledged}));
+        let told = async {
+            while changes.next().await {
+                if wants_tools {
+                    request.client.tell(&json!({"method": LIST_CHANGED, "params": {"_meta": meta}}));
+                }
+            }
+        };
         tokio::select! {
             () = told => {}
-            () = context.cancelled() => {}
+            () = request.cancelled.cancelled() => {}
         }
-        Ok(())
+        let mut result = SubscriptionsListenResult::complete(request.id.clone());
+        result.meta.set_server_info(self.info().server_info);
+        request::written(&result)
     }
 
-    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+    /// Tells the client of a session of changes, until the session ends.
+    pub(super) fn tell_changes(&self, session: &Session) {
         let mut changes = Changes::new(self.0.service.clone(), self.0.principal.clone());
-        let (end, peer) = (self.0.end.clone(), context.peer);
+        let (common, end): (_, CancellationToken) = (Arc::clone(&session.common), session.end.clone());
         tokio::spawn(async move {
-            let told = async { while changes.next().await && peer.notify_tool_list_changed().await.is_ok() {} };
+            let changed = json!({"jsonrpc": "2.0", "method": LIST_CHANGED}).to_string();
+            let told = async { while changes.next().await && common.tell(changed.clone().into()) {} };
             tokio::select! {
                 () = told => {}
                 () = end.cancelled() => {}
             }
         });
     }
+}
 
-    async fn on_custom_request(
-        &self,
-        request: CustomRequest,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CustomResult, ErrorData> {
-        let is_removed = Self::is_stateless(&context) && REMOVED.contains(&request.method.as_str());
-        if METHODS.contains(&request.method.as_str()) && !is_removed {
-            let text = format!("the params do not fit `{}`", request.method);
-            return Err(ErrorData::invalid_params(text, None));
-        }
-        Err(wire::unknown_method(&request.method))
+const LIST_CHANGED: &str = "notifications/tools/list_changed";
+
+/// The result as the era has it.
+fn shaped(result: impl Into<ServerResult>, is_modern: bool) -> Result<Answer, ErrorData> {
+    let mut result = result.into();
+    if is_modern {
+        result.fill_missing_cache_hints();
+    } else if matches!(result, ServerResult::InputRequiredResult(_)) {
+        return Err(ErrorData::invalid_request("in a session a result cannot ask for input", None));
+    } else {
+        result.strip_result_type_for_legacy_peer();
+        result.strip_non_object_output_for_legacy_peer();
     }
+    request::written(&result)
 }

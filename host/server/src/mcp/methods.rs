@@ -1,7 +1,6 @@
 //! The names of the methods of MCP, and how traces call a method.
 
-/// Methods that the SDK hands on as unknown if their params do not fit.
-pub(super) const METHODS: [&str; 16] = [
+const METHODS: [&str; 16] = [
     "initialize",
     "ping",
     "server/discover",

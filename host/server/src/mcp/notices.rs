@@ -5,15 +5,22 @@
 //! read delays neither the call nor its end.
 #![expect(deprecated, reason = "clients of the session era use the log of the protocol")]
 
-use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken};
-use rmcp::service::{Peer, RoleServer};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rmcp::model::{
+    LoggingLevel, LoggingMessageNotification, LoggingMessageNotificationParam, ProgressNotification,
+    ProgressNotificationParam, ProgressToken,
+};
 use toolcell::{Event, LogLevel};
+
+use super::client::Client;
 
 /// Tells one client about one call.
 pub(super) struct Notices {
-    peer: Peer<RoleServer>,
+    client: Client,
     progress: Option<ProgressToken>,
-    told: Option<u64>,
+    /// The least progress that is told next.
+    next: AtomicU64,
     /// The least severe level of the log that the client gets.
     level: Option<LoggingLevel>,
     tool: String,
@@ -21,12 +28,12 @@ pub(super) struct Notices {
 
 impl Notices {
     pub(super) fn new(
-        peer: Peer<RoleServer>,
+        client: Client,
         progress: Option<ProgressToken>,
         level: Option<LoggingLevel>,
         tool: &str,
     ) -> Self {
-        Self { peer, progress, told: None, level, tool: tool.to_owned() }
+        Self { client, progress, next: AtomicU64::new(0), level, tool: tool.to_owned() }
     }
 
     /// Whether the client asked for any event.
@@ -34,19 +41,18 @@ impl Notices {
         self.progress.is_some() || self.level.is_some()
     }
 
-    /// Tells the event, if the client asked for it. Errors are left out: the client is gone, and its call ends by itself.
-    pub(super) async fn tell(&mut self, event: Event) {
+    /// Tells the event, if the client asked for it.
+    pub(super) fn tell(&self, event: Event) {
         match event {
             Event::Progress { done, total, message, .. } => {
                 let Some(token) = &self.progress else { return };
-                if self.told.is_some_and(|told| done <= told) {
+                if self.next.fetch_max(done.saturating_add(1), Ordering::Relaxed) > done {
                     return;
                 }
-                self.told = Some(done);
                 let mut params = ProgressNotificationParam::new(token.clone(), double(done));
                 params.total = total.map(double);
                 params.message = message;
-                let _ = self.peer.notify_progress(params).await;
+                self.client.tell(&ProgressNotification::new(params));
             }
             Event::Log { level, message, .. } => {
                 let level = severity(level);
@@ -55,7 +61,7 @@ impl Notices {
                 }
                 let mut params = LoggingMessageNotificationParam::new(level, message.into());
                 params.logger = Some(self.tool.clone());
-                let _ = self.peer.notify_logging_message(params).await;
+                self.client.tell(&LoggingMessageNotification::new(params));
             }
             Event::Started { .. } | Event::Denied { .. } | Event::Completed { .. } | _ => {}
         }

@@ -8,14 +8,20 @@
 use std::collections::BTreeSet;
 
 use rmcp::model::{
-    CallToolResult, ContentBlock, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ErrorData,
-    InputRequest, InputRequests, InputRequiredResult, InputResponses, RequestMetaObject,
+    ContentBlock, ElicitRequest, ElicitRequestParams, ErrorData, InputRequest, InputRequests, InputRequiredResult,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use toolcell::{Json, Question, Refusal, Resume, ResumeFault, Sealer, ToolCall};
 
-use super::result::{META_ERROR, META_QUESTION};
+use super::client::TOO_MANY_QUESTIONS;
+use super::meta::RESUME;
+use super::raw::Raw;
+use super::request::tree_room;
+use super::result::{META_ERROR, META_QUESTION, ToolResult};
+use crate::members::members;
+use crate::principal::Principal;
 
 /// The name of a form's only field, and of the only input request.
 const ANSWER: &str = "answer";
@@ -25,8 +31,11 @@ const LABELS: [&str; 3] = ["label", "title", "name"];
 const MEMBERS: [&str; 2] = ["field", "name"];
 /// The member of such an option that lists the texts to choose from.
 const CHOICES: &str = "choices";
-/// Where a client that cannot be asked sends an answer: `{"answer", "state"}`.
-pub(super) const META_RESUME: &str = "toolcell/resume";
+/// Bytes of the schema and the options of a question above which it is no form.
+const MAX_FORM: usize = 64 << 10;
+
+/// References that are followed one after another.
+const MAX_REFERENCES: usize = 8;
 
 /// What the next call has of an earlier question.
 pub(super) enum Retry {
@@ -35,26 +44,64 @@ pub(super) enum Retry {
     /// There is no answer yet.
     Unanswered(Question),
     /// The person did not want to answer.
-    Refused(CallToolResult),
+    Refused(ToolResult),
 }
 
 /// The question as a form, if it is one value or a flat object.
 pub(super) fn form(question: &Question) -> Option<ElicitRequest> {
+    if !is_short(question) {
+        return None;
+    }
     let schema = if is_object(question) { object_schema(question)? } else { field(question)? };
     let params = json!({"mode": "form", "message": question.question, "requestedSchema": schema});
     serde_json::from_value::<ElicitRequestParams>(params).ok().map(ElicitRequest::new)
 }
 
+/// Whether the schema and the options are short enough to be read as trees.
+fn is_short(question: &Question) -> bool {
+    let parts = [&question.answer_schema, &question.options];
+    parts.into_iter().flatten().map(|part| part.as_str().len()).sum::<usize>() <= MAX_FORM
+}
+
 /// Whether the form asks for the members of an object, and the answer is that object.
 fn is_object(question: &Question) -> bool {
-    let schema = question.answer_schema.as_ref().map(Json::to_value);
-    schema.is_some_and(|schema| schema.get("type") == Some(&json!("object")))
+    schema(question).is_some_and(|schema| schema.get("type") == Some(&json!("object")))
+}
+
+/// The schema of the answer, in which references within it are replaced by what they name: a form has none.
+fn schema(question: &Question) -> Option<Value> {
+    let mut schema = question.answer_schema.as_ref().map(Json::to_value)?;
+    let whole = schema.clone();
+    resolve(&mut schema, &whole);
+    let fields = schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten();
+    for (_, field) in fields {
+        resolve(field, &whole);
+        let forms = field.get_mut("anyOf").and_then(Value::as_array_mut).into_iter().flatten();
+        forms.for_each(|form| resolve(form, &whole));
+    }
+    if let Some(members) = schema.as_object_mut() {
+        members.retain(|name, _| !["$defs", "definitions"].contains(&name.as_str()));
+    }
+    Some(schema)
+}
+
+/// Replaces a reference by what it names, with the members beside it.
+fn resolve(schema: &mut Value, whole: &Value) {
+    for _ in 0..MAX_REFERENCES {
+        let named = schema["$ref"].as_str().and_then(|name| whole.pointer(name.strip_prefix('#')?));
+        let (Some(mut named), Some(own)) = (named.cloned(), schema.as_object_mut()) else { return };
+        own.remove("$ref");
+        if let Some(members) = named.as_object_mut() {
+            members.append(own);
+        }
+        *schema = named;
+    }
 }
 
 /// The schema of an object, with the fields of a form. A field that can be left out or null is one that can be left out:
 /// forms know no null, and derived schemas of optional members have it. A field of a few texts is an `enum`.
 fn object_schema(question: &Question) -> Option<Value> {
-    let mut schema = question.answer_schema.as_ref().map(Json::to_value)?;
+    let mut schema = schema(question)?;
     let required: Vec<String> = serde_json::from_value(schema["required"].clone()).unwrap_or_default();
     let options = options(question).unwrap_or_default();
     for (name, field) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
@@ -123,7 +170,7 @@ fn without_null(field: &mut Value) {
 
 /// A form with one field.
 fn field(question: &Question) -> Option<Value> {
-    let field = match (options(question), question.answer_schema.as_ref().map(Json::to_value)) {
+    let field = match (options(question), schema(question)) {
         (Some(options), _) => json!({"type": "string", "enum": labels(&options)}),
         (None, Some(mut schema)) => {
             with_choices(&mut schema, None);
@@ -154,41 +201,40 @@ fn labels(options: &[Value]) -> Vec<String> {
 }
 
 /// What the person answered with, from a form's content.
-fn answer(question: &Question, content: Value) -> Option<Json> {
+fn answer(question: &Question, content: &Raw) -> Option<Json> {
+    let json = |raw: &Raw| Json::parse(raw.as_str().to_owned()).ok();
     if is_object(question) {
-        return content.is_object().then(|| content.into());
+        return content.is_object().then(|| json(content)).flatten();
     }
-    let Value::Object(mut members) = content else { return None };
-    let answer = members.remove(ANSWER)?;
-    let chosen = options(question).map(|options| {
-        let at = labels(&options).into_iter().position(|label| json!(label) == answer)?;
-        options.into_iter().nth(at)
-    });
-    match chosen {
-        Some(option) => option.map(Json::from),
-        None => Some(answer.into()),
+    let [answer] = members(content.as_str(), [ANSWER])?;
+    let answer = answer?;
+    match options(question) {
+        Some(options) => {
+            let label: String = serde_json::from_str(answer).ok()?;
+            let at = labels(&options).into_iter().position(|shown| shown == label)?;
+            options.into_iter().nth(at).map(Json::from)
+        }
+        None => Json::parse(answer.to_owned()).ok(),
     }
 }
 
-/// What an elicitation came to.
-pub(super) fn elicited(question: Question, result: ElicitResult) -> Retry {
-    match result.action {
-        ElicitationAction::Accept => match answer(&question, result.content.unwrap_or_default()) {
+/// What an elicitation came to: `{"action", "content"?}`. `None`: it is no result of an elicitation.
+pub(super) fn elicited(question: Question, result: &Raw) -> Option<Retry> {
+    let [action, content] = result.members(["action", "content"]);
+    Some(match action?.text()?.as_str() {
+        "accept" => match answer(&question, &content.unwrap_or_else(Raw::empty)) {
             Some(answer) => Retry::Answered(Resume { answer, state: question.state }),
             None => Retry::Unanswered(question),
         },
-        ElicitationAction::Decline => Retry::Refused(refused(&question, "declined", "the user declined to answer")),
-        // Cancelled, or an action of a later revision.
-        ElicitationAction::Cancel | _ => {
-            Retry::Refused(refused(&question, "dismissed", "the user dismissed the question"))
-        }
-    }
+        "decline" => Retry::Refused(refused(&question, "declined", "the user declined to answer")),
+        "cancel" => Retry::Refused(refused(&question, "dismissed", "the user dismissed the question")),
+        _ => return None,
+    })
 }
 
-fn refused(question: &Question, reason: &str, text: &str) -> CallToolResult {
-    let mut result = CallToolResult::error(vec![ContentBlock::text(format!("{text}: {}", question.question))]);
-    let meta = Map::from_iter([(META_ERROR.to_owned(), json!({"question": {"reason": reason, "message": text}}))]);
-    result.meta = Some(rmcp::model::MetaObject(meta));
+fn refused(question: &Question, reason: &str, text: &str) -> ToolResult {
+    let mut result = ToolResult::new(vec![ContentBlock::text(format!("{text}: {}", question.question))], true);
+    result.add_meta(META_ERROR, &json!({"question": {"reason": reason, "message": text}}));
     result
 }
 
@@ -196,21 +242,23 @@ fn refused(question: &Question, reason: &str, text: &str) -> CallToolResult {
 #[derive(Serialize, Deserialize)]
 struct Travelling {
     tool: String,
-    arguments: Value,
+    /// The digest of the arguments.
+    arguments: String,
     question: Question,
 }
 
 /// The result that asks the client to send the request again, with the answer.
 ///
 /// # Errors
-/// If the system has no randomness.
-pub(super) fn input_required(
+/// If the system has no randomness, or the server holds as many trees as it may.
+pub(super) async fn input_required(
     form: ElicitRequest,
     question: &Question,
     call: &ToolCall,
+    principal: &Principal,
     sealer: &Sealer,
 ) -> Result<InputRequiredResult, ErrorData> {
-    let (tool, arguments) = (call.name.clone(), arguments(call));
+    let (tool, arguments) = (call.name.clone(), digest(principal, call).await?);
     let text = serde_json::to_vec(&Travelling { tool, arguments, question: question.clone() });
     let sealed = text.ok().and_then(|text| sealer.seal_bytes(&text));
     let sealed = sealed.ok_or_else(|| ErrorData::internal_error("the question cannot be sealed", None))?;
@@ -218,36 +266,39 @@ pub(super) fn input_required(
     Ok(InputRequiredResult::new(Some(requests), Some(sealed)))
 }
 
-fn arguments(call: &ToolCall) -> Value {
-    Json::parse_value(&call.arguments).unwrap_or_default()
+/// The digest of a call's arguments, the same for equal values.
+async fn digest(principal: &Principal, call: &ToolCall) -> Result<String, ErrorData> {
+    let _room = tree_room(principal, &call.arguments).await?;
+    let tree = Json::parse_value(&call.arguments).unwrap_or_default();
+    let digest = Sha256::digest(tree.to_string());
+    Ok(digest.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}")))
 }
 
 /// What a request that is sent again has of the question before it.
-pub(super) fn retried(
+pub(super) async fn retried(
     state: &str,
-    responses: Option<InputResponses>,
+    responses: Option<&Raw>,
     call: &ToolCall,
+    principal: &Principal,
     sealer: &Sealer,
 ) -> Result<Retry, ErrorData> {
     let text = sealer.open_bytes(state).map_err(refusal)?;
     let travelled = serde_json::from_slice(&text).map_err(|_| refusal(ResumeFault::Tampered))?;
-    let Travelling { tool, arguments: asked_for, question } = travelled;
+    let Travelling { tool, arguments, question } = travelled;
     if tool != call.name {
         return Err(refusal(ResumeFault::OtherTool));
     }
-    if asked_for != arguments(call) {
+    if arguments != digest(principal, call).await? {
         return Err(refusal(ResumeFault::OtherArguments));
     }
-    let Some(response) = responses.and_then(|mut responses| responses.remove(ANSWER)) else {
+    let Some(response) = responses.and_then(|responses| responses.member(ANSWER)) else {
         return Ok(Retry::Unanswered(question));
     };
-    let result = serde_json::from_value::<ElicitResult>(response).map_err(|error| {
-        ErrorData::invalid_params(
-            format!("the input response `{ANSWER}` is not the result of an elicitation: {error}"),
-            None,
-        )
-    })?;
-    Ok(elicited(question, result))
+    elicited(question, &response).ok_or_else(|| {
+        let text =
+            format!("the input response `{ANSWER}` is not the result of an elicitation: it has no known `action`");
+        ErrorData::invalid_params(text, None)
+    })
 }
 
 /// An answer that cannot be accepted.
@@ -258,29 +309,43 @@ pub(super) fn refusal(fault: ResumeFault) -> ErrorData {
 }
 
 /// The answer in the metadata of a request, from a client that cannot be asked.
-pub(super) fn in_meta(meta: &RequestMetaObject) -> Result<Option<Resume>, ErrorData> {
-    let Some(resume) = meta.get(META_RESUME) else { return Ok(None) };
-    let (answer, state) = (resume.get("answer"), resume.get("state"));
-    let Some(answer) = answer else {
-        return Err(ErrorData::invalid_params(format!("`_meta` `{META_RESUME}` has no `answer`"), None));
+pub(super) fn in_meta(resume: Option<&Raw>) -> Result<Option<Resume>, ErrorData> {
+    let Some(resume) = resume else { return Ok(None) };
+    let [answer, state] = members(resume.as_str(), ["answer", "state"]).unwrap_or_default();
+    let json = |text: &str| Json::parse(text.to_owned()).ok();
+    let Some(answer) = answer.and_then(json) else {
+        return Err(ErrorData::invalid_params(format!("`_meta` `{RESUME}` has no `answer`"), None));
     };
-    Ok(Some(Resume { answer: answer.clone().into(), state: state.cloned().map(Json::from) }))
+    Ok(Some(Resume { answer, state: state.and_then(json) }))
 }
 
 /// The question for a client that cannot be asked: a result for the model, which says how the answer is sent. Of a tool that
 /// promises the form of its values it is an error: clients accept no other result without a value.
-pub(super) fn told(question: &Question, is_promised: bool) -> CallToolResult {
+pub(super) fn told(question: &Question, is_promised: bool) -> ToolResult {
     let mut text = format!("The tool asks the user: {}", question.question);
-    if let Some(options) = options(question) {
+    if let Some(options) = is_short(question).then(|| options(question)).flatten() {
         // The options of an object are its members' questions, not values to choose from.
         let what = if is_object(question) { "It asks for" } else { "Choices" };
         text = format!("{text}\n{what}: {}", labels(&options).join(", "));
     }
-    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
-    result.is_error = Some(is_promised);
-    let mut told = serde_json::to_value(question).unwrap_or_default();
-    told["answer_with"] =
-        json!({"method": "tools/call", "_meta": {META_RESUME: {"answer": null, "state": question.state}}});
-    result.meta = Some(rmcp::model::MetaObject(Map::from_iter([(META_QUESTION.to_owned(), told)])));
+    let mut result = ToolResult::new(vec![ContentBlock::text(text)], is_promised);
+    let answer_with = json!({"method": "tools/call", "_meta": {RESUME: {"answer": null, "state": question.state}}});
+    result.add_meta(META_QUESTION, &Told { question, answer_with });
     result
+}
+
+/// The question for a client that has too many open ones: a result that says so, with the state for a later answer.
+pub(super) fn refused_for_room(question: &Question, error: &ErrorData) -> ToolResult {
+    let mut result = told(question, true);
+    result.content.insert(0, ContentBlock::text(error.message.to_string()));
+    result.add_meta(META_ERROR, &json!({"question": {"reason": TOO_MANY_QUESTIONS, "message": error.message}}));
+    result
+}
+
+/// A question, and how it is answered.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    question: &'a Question,
+    answer_with: Value,
 }

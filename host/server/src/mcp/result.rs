@@ -5,10 +5,15 @@
 //! without a handler have the same error; metadata has the typed reason, the limits and the receipt.
 //! Source: docs/mcp.md, "Results".
 
-use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, MetaObject};
-use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+use rmcp::model::{ContentBlock, ErrorCode, ErrorData, ResultType};
+use serde::Serialize;
+use serde_json::json;
 use toolcell::{CallResult, Completion, Halt, HandlerError, Json, Message, Outcome, Output, Part, Provider, Refusal};
 
+use super::request::{self, Answer};
+use crate::members::is_object;
 use crate::refused::Refused;
 
 /// The receipt.
@@ -28,33 +33,69 @@ const META_ATTRIBUTES: &str = "toolcell/attributes";
 /// When the same call can succeed, in milliseconds.
 const META_RETRY: &str = "toolcell/retry_after_ms";
 
+/// Bytes of a structured value above which its text twin is only its head.
+const MAX_TWIN: usize = 64 << 10;
+/// Bytes of that head.
+const HEAD: usize = 4 << 10;
+
+/// A result of `tools/call`. Values and metadata are JSON text: a tree takes up to a hundred times its memory.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ToolResult {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_type: Option<ResultType>,
+    pub(super) content: Vec<ContentBlock>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_content: Option<Json>,
+    is_error: bool,
+    #[serde(rename = "_meta", skip_serializing_if = "BTreeMap::is_empty")]
+    meta: BTreeMap<&'static str, Answer>,
+}
+
+impl ToolResult {
+    pub(super) fn new(content: Vec<ContentBlock>, is_error: bool) -> Self {
+        Self { result_type: None, content, structured_content: None, is_error, meta: BTreeMap::new() }
+    }
+
+    /// Adds a member of the metadata.
+    pub(super) fn add_meta(&mut self, name: &'static str, value: &impl Serialize) {
+        // Writing these values does not fail.
+        if let Ok(value) = request::written(value) {
+            self.meta.insert(name, value);
+        }
+    }
+
+    /// As the era has it. Only the one without sessions names the type of a result.
+    pub(super) fn answer(mut self, is_modern: bool) -> Result<Answer, ErrorData> {
+        self.result_type = is_modern.then_some(ResultType::COMPLETE);
+        request::written(&self)
+    }
+}
+
 /// The result of a call. `is_promised`: the tool promises the form of its values; in the era without sessions they are
 /// structured then, whatever they are.
 ///
 /// # Errors
 /// For an answer to a question that cannot be accepted.
-pub(super) fn of(completion: &Completion, is_promised: bool, stateless: bool) -> Result<CallToolResult, ErrorData> {
-    let is_structured = is_promised && stateless;
-    let mut meta = Map::from_iter([(META_USAGE.to_owned(), json!(completion.usage))]);
-    if !completion.attributes.is_empty() {
-        meta.insert(META_ATTRIBUTES.into(), json!(completion.attributes));
-    }
-    let mut failed = |text: String, retry: Option<u64>| {
-        meta.insert(META_ERROR.into(), json!(completion.result));
+pub(super) fn of(completion: &Completion, is_promised: bool, is_modern: bool) -> Result<ToolResult, ErrorData> {
+    let is_structured = is_promised && is_modern;
+    let failed = |text: String, retry: Option<u64>| {
+        let mut result = ToolResult::new(vec![ContentBlock::text(text)], true);
+        result.add_meta(META_ERROR, &completion.result);
         if let Some(retry) = retry {
-            meta.insert(META_RETRY.into(), retry.into());
+            result.add_meta(META_RETRY, &retry);
         }
-        CallToolResult::error(vec![ContentBlock::text(text)])
+        result
     };
     let mut result = match &completion.result {
-        CallResult::Outcome(Outcome::Ok(output)) => success(output, is_structured, &mut meta),
+        CallResult::Outcome(Outcome::Ok(output)) => success(output, is_structured),
         CallResult::Outcome(Outcome::Halt(Halt { reason, result, .. })) => {
-            meta.insert(META_HALT.into(), json!({"reason": reason}));
             let mut halted = valued(result, Vec::new(), is_structured);
             if is_promised {
                 // The schema is of the tool's values, and clients accept nothing else in a result without an error.
-                (halted.structured_content, halted.is_error) = (None, Some(true));
+                (halted.structured_content, halted.is_error) = (None, true);
             }
+            halted.add_meta(META_HALT, &json!({"reason": reason}));
             halted
         }
         CallResult::Outcome(Outcome::AskUser(question)) => super::question::told(question, is_promised),
@@ -68,44 +109,50 @@ pub(super) fn of(completion: &Completion, is_promised: bool, stateless: bool) ->
             failed(format!("{refusal}\nhint: {}", refusal.hint()), retry)
         }
     };
-    meta.extend(result.meta.take().unwrap_or_default().0);
-    result.meta = Some(MetaObject(meta));
+    result.add_meta(META_USAGE, &completion.usage);
+    if !completion.attributes.is_empty() {
+        result.add_meta(META_ATTRIBUTES, &completion.attributes);
+    }
     Ok(result)
 }
 
-fn success(output: &Output, is_structured: bool, meta: &mut Map<String, Value>) -> CallToolResult {
+fn success(output: &Output, is_structured: bool) -> ToolResult {
     let parts = blocks(&output.parts);
-    if output.end_turn {
-        meta.insert(META_END_TURN.into(), true.into());
-    }
-    if output.value.as_str() != "null" {
-        if let Some(message) = &output.message {
-            meta.insert(META_MESSAGE.into(), message.as_str().into());
+    let mut result = if output.value.as_str() == "null" {
+        // Without a value the model gets the message, or the parts alone.
+        let message = output.message.iter().filter(|message| !message.is_empty()).map(ContentBlock::text);
+        let mut content: Vec<_> = message.chain(parts).collect();
+        if content.is_empty() {
+            content.push(ContentBlock::text("null"));
         }
-        return valued(&output.value, parts, is_structured);
-    }
-    // Without a value the model gets the message, or the parts alone.
-    let message = output.message.iter().filter(|message| !message.is_empty()).map(ContentBlock::text);
-    let mut content: Vec<_> = message.chain(parts).collect();
-    if content.is_empty() {
-        content.push(ContentBlock::text("null"));
-    }
-    let mut result = CallToolResult::success(content);
-    if is_structured {
-        result.structured_content = Some(Value::Null);
+        let mut result = ToolResult::new(content, false);
+        result.structured_content = is_structured.then(Json::null);
+        result
+    } else {
+        let mut result = valued(&output.value, parts, is_structured);
+        if let Some(message) = &output.message {
+            result.add_meta(META_MESSAGE, message);
+        }
+        result
+    };
+    if output.end_turn {
+        result.add_meta(META_END_TURN, &true);
     }
     result
 }
 
-/// A value as text for the model, and as it is for programs.
-fn valued(value: &Json, parts: Vec<ContentBlock>, is_structured: bool) -> CallToolResult {
-    let tree = value.to_value();
-    let text = tree.as_str().map_or_else(|| value.as_str().to_owned(), str::to_owned);
-    let mut result = CallToolResult::success(std::iter::once(ContentBlock::text(text)).chain(parts).collect());
-    if is_structured || tree.is_object() {
-        result.structured_content = Some(tree);
+/// A value as text for the model, and as it is for programs. The text of a large structured value is its head.
+fn valued(value: &Json, parts: Vec<ContentBlock>, is_structured: bool) -> ToolResult {
+    let text = serde_json::from_str::<String>(value.as_str()).ok();
+    let structured_content = (is_structured || is_object(value.as_str())).then(|| value.clone());
+    let mut text = text.unwrap_or_else(|| value.as_str().to_owned());
+    if structured_content.is_some() && text.len() > MAX_TWIN {
+        let bytes = text.len();
+        text.truncate(text.floor_char_boundary(HEAD));
+        text = format!("{text}\n… (the first {HEAD} of {bytes} bytes; `structuredContent` has all of the value)");
     }
-    result
+    let content = std::iter::once(ContentBlock::text(text)).chain(parts).collect();
+    ToolResult { structured_content, ..ToolResult::new(content, false) }
 }
 
 fn error_text(error: &HandlerError) -> String {
@@ -128,13 +175,13 @@ fn blocks(parts: &[Part]) -> Vec<ContentBlock> {
 }
 
 /// What a request that the service refused is answered with: a result if waiting helps, otherwise an error.
-pub(super) fn of_refused(refused: &Refused) -> Result<CallToolResult, ErrorData> {
+pub(super) fn of_refused(refused: &Refused) -> Result<ToolResult, ErrorData> {
     let Some(wait) = refused.retry_after() else { return Err(error_of(refused)) };
     let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-    let mut result = CallToolResult::error(vec![ContentBlock::text(format!("{refused}; try again in {wait} ms"))]);
+    let mut result = ToolResult::new(vec![ContentBlock::text(format!("{refused}; try again in {wait} ms"))], true);
     let refusal = json!({"refusal": {"kind": refused.code(), "message": refused.to_string(), "retry_after_ms": wait}});
-    let meta = Map::from_iter([(META_ERROR.to_owned(), refusal), (META_RETRY.to_owned(), wait.into())]);
-    result.meta = Some(MetaObject(meta));
+    result.add_meta(META_ERROR, &refusal);
+    result.add_meta(META_RETRY, &wait);
     Ok(result)
 }
 

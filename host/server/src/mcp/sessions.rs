@@ -1,96 +1,59 @@
-//! The open sessions of the session era.
+//! The open sessions over HTTP.
 //!
-//! In: a principal that opens a session. Out: the session's id, and later whether a principal may use it.
+//! In: a principal that opens a session. Out: the session's id, and later the session, for its principal.
 //! Invariants: an id has 128 random bits; a session is known to the principal that opened it only; a tenant has a bounded number
-//! of sessions; one that is idle ends, and so does one whose key was revoked; a session that has ended leaves the table.
-//! Source: docs/threat-model.md, row 75.
+//! of sessions; one that is idle ends, also if its requests wait for answers of the client, and so does one whose key was
+//! revoked; a session that has ended leaves the table.
+//! Source: docs/threat-model.md, rows 75 and 106.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::Stream;
 use parking_lot::Mutex;
-use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
-use rmcp::transport::WorkerTransport;
-use rmcp::transport::streamable_http_server::session::local::{
-    LocalSessionManager, LocalSessionManagerError, LocalSessionWorker, SessionConfig, create_local_session,
-};
-use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
-use tokio_util::sync::{CancellationToken, DropGuard};
 use toolcell::defence::{Defence, stands};
 
+use super::client::Capabilities;
+use super::outbox::{Outbox, Reader};
 use super::places::{Place, Places};
+use super::session::Session;
 use crate::metrics::{Metrics, OpenSession};
 use crate::principal::Principal;
 
-tokio::task_local! {
-    /// The principal whose request is being handled, with its room for a new session.
-    pub(super) static CALLER: Caller;
-}
-
-/// Whose request is being handled.
-pub(super) struct Caller {
-    pub(super) principal: Principal,
-    pub(super) room: Mutex<Option<Place>>,
-    /// Cancelled when the session that it opens ends.
-    pub(super) end: CancellationToken,
-}
-
 /// All sessions.
 pub(super) struct Sessions {
-    local: LocalSessionManager,
-    table: Arc<Mutex<Table>>,
+    open: Mutex<HashMap<Arc<str>, Opened>>,
     places: Places,
     metrics: Metrics,
+    idle: Duration,
+    questions: usize,
+}
+
+/// One session, with its streams.
+#[derive(Clone)]
+pub(super) struct Opened {
+    pub(super) session: Arc<Session>,
+    principal: Principal,
+    streams: Arc<Mutex<Streams>>,
+    _held: Arc<(Place, OpenSession)>,
 }
 
 #[derive(Default)]
-struct Table {
-    open: HashMap<SessionId, Session>,
+struct Streams {
+    next: u64,
+    open: HashMap<u64, Arc<Outbox>>,
 }
 
-struct Session {
-    principal: Principal,
-    /// The requests whose answers are awaited.
-    requests: HashSet<RequestId>,
-    _room: Place,
-    _counted: OpenSession,
-    /// Ends the calls of the session. The SDK would wait for them for some seconds.
-    _end: DropGuard,
-}
-
-/// A request of a session, until its answer has been sent.
-pub(super) struct Pending {
-    session: SessionId,
-    request: RequestId,
-    table: Arc<Mutex<Table>>,
-}
-
-impl Drop for Pending {
-    fn drop(&mut self) {
-        if let Some(session) = self.table.lock().open.get_mut(&self.session) {
-            session.requests.remove(&self.request);
-        }
-    }
-}
-
-/// Why a session cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum SessionError {
-    #[error("there is no room for the session")]
-    NoRoom,
-    #[error("the system has no randomness")]
-    NoRandomness,
-    #[error(transparent)]
-    Local(#[from] LocalSessionManagerError),
+/// The stream of a request that runs. Ends when it is dropped.
+pub(super) struct Stream {
+    pub(super) outbox: Arc<Outbox>,
+    pub(super) number: u64,
+    streams: Arc<Mutex<Streams>>,
 }
 
 impl Sessions {
-    pub(super) fn new(most: usize, idle: Duration, metrics: Metrics) -> Self {
-        let mut local = LocalSessionManager::default();
-        local.session_config = config(idle);
-        Self { local, table: Arc::default(), places: Places::new(most), metrics }
+    pub(super) fn new(most: usize, idle: Duration, questions: usize, metrics: Metrics) -> Self {
+        Self { open: Mutex::default(), places: Places::new(most), metrics, idle, questions }
     }
 
     /// Room for one more session of the principal's tenant.
@@ -98,114 +61,116 @@ impl Sessions {
         self.places.enter(principal)
     }
 
-    /// Closes the sessions of principals that are not `known` any more.
-    pub(super) async fn close_others(&self, known: impl Fn(&Principal) -> bool) {
-        let open: Vec<_> = {
-            let table = self.table.lock();
-            table.open.iter().map(|(id, session)| (id.clone(), session.principal.clone())).collect()
+    /// Opens a session, and returns it with its id. `None`: the system has no randomness.
+    pub(super) fn open(
+        &self,
+        principal: &Principal,
+        room: Place,
+        capabilities: Capabilities,
+    ) -> Option<(Arc<str>, Opened)> {
+        let id = random_id()?;
+        let opened = Opened {
+            session: Arc::new(Session::new(capabilities, Arc::default(), self.questions)),
+            principal: principal.clone(),
+            streams: Arc::default(),
+            _held: Arc::new((room, self.metrics.session())),
         };
-        for (id, _) in open.iter().filter(|(_, principal)| !known(principal)) {
-            // Fails only for a session that has ended meanwhile.
-            let _ = self.close_session(id).await;
+        self.open.lock().insert(Arc::clone(&id), opened.clone());
+        Some((id, opened))
+    }
+
+    /// The session, if the principal has opened it and it is still open. It lives as long as the newest token of its
+    /// principal.
+    pub(super) fn find(&self, id: &str, principal: &Principal) -> Option<Opened> {
+        let mut open = self.open.lock();
+        let opened = open.get_mut(id)?;
+        let is_same = opened.principal == *principal;
+        if is_same && principal.outlives(&opened.principal) {
+            opened.principal = principal.clone();
+        }
+        let is_found = is_same || !stands(Defence::SessionPrincipal);
+        if is_found {
+            opened.session.touch();
+        }
+        is_found.then(|| opened.clone())
+    }
+
+    /// Ends a session.
+    pub(super) fn close(&self, id: &str) {
+        let closed = self.open.lock().remove(id);
+        if let Some(opened) = closed {
+            opened.end();
         }
     }
 
-    /// Whether the principal has opened this session, and it is still open.
-    /// It lives as long as the newest token of its principal.
-    pub(super) fn is_open(&self, id: &str, principal: &Principal) -> bool {
-        let mut table = self.table.lock();
-        let Some(session) = table.open.get_mut(id) else { return false };
-        let is_same = session.principal == *principal;
-        if is_same && principal.outlives(&session.principal) {
-            session.principal = principal.clone();
+    /// Ends the sessions that are idle, and those of principals that are not `known` any more.
+    pub(super) fn sweep(&self, known: impl Fn(&Principal) -> bool) {
+        let over: Vec<_> = {
+            let open = self.open.lock();
+            let is_over = |opened: &Opened| {
+                opened.session.idle_since().is_some_and(|since| since.elapsed() >= self.idle)
+                    || stands(Defence::RevokedStreams) && !known(&opened.principal)
+            };
+            open.iter().filter(|(_, opened)| is_over(opened)).map(|(id, _)| Arc::clone(id)).collect()
+        };
+        for id in over {
+            self.close(&id);
         }
-        is_same || !stands(Defence::SessionPrincipal)
     }
 
-    /// Enters a request. `None`: the session waits for the answer of a request with this id.
-    pub(super) fn enter(&self, id: &str, request: &RequestId) -> Option<Pending> {
-        let mut table = self.table.lock();
-        let (id, _) = table.open.get_key_value(id)?;
-        let id = id.clone();
-        let session = table.open.get_mut(&id)?;
-        let entered = session.requests.insert(request.clone());
-        entered.then(|| Pending { session: id, request: request.clone(), table: Arc::clone(&self.table) })
+    /// The time between two sweeps: idle sessions end soon after their time.
+    pub(super) fn sweep_after(&self, recheck: Duration) -> Duration {
+        recheck.min(self.idle.max(Duration::from_millis(10)))
     }
 }
 
-fn config(idle: Duration) -> SessionConfig {
-    let mut config = SessionConfig::default();
-    config.keep_alive = Some(idle);
-    config
+impl Drop for Sessions {
+    fn drop(&mut self) {
+        for opened in self.open.get_mut().values() {
+            opened.end();
+        }
+    }
+}
+
+impl Opened {
+    /// A stream for one request.
+    pub(super) fn stream(&self) -> Stream {
+        let (outbox, mut streams) = (Arc::new(Outbox::default()), self.streams.lock());
+        let number = streams.next;
+        streams.next += 1;
+        streams.open.insert(number, Arc::clone(&outbox));
+        Stream { outbox, number, streams: Arc::clone(&self.streams) }
+    }
+
+    /// Reads on after the event of this id, and returns the stream's number. `None`: there is no such stream, or it has ended.
+    pub(super) fn take_up(&self, last: &str) -> Option<(Option<u64>, Reader)> {
+        let Some((event, stream)) = last.split_once('/') else {
+            return Some((None, self.session.common.read(last.parse().ok()?)));
+        };
+        let (event, stream) = (event.parse().ok()?, stream.parse().ok()?);
+        let outbox = self.streams.lock().open.get(&stream).cloned()?;
+        Some((Some(stream), outbox.read(event)))
+    }
+
+    fn end(&self) {
+        self.session.end.cancel();
+        self.session.common.end();
+        for outbox in self.streams.lock().open.values() {
+            outbox.end();
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.outbox.end();
+        self.streams.lock().open.remove(&self.number);
+    }
 }
 
 /// 128 random bits in hexadecimal.
-fn random_id() -> Result<SessionId, SessionError> {
+fn random_id() -> Option<Arc<str>> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|_| SessionError::NoRandomness)?;
-    let id = bytes.iter().fold(String::new(), |id, byte| format!("{id}{byte:02x}"));
-    Ok(id.into())
-}
-
-impl SessionManager for Sessions {
-    type Error = SessionError;
-    type Transport = WorkerTransport<LocalSessionWorker>;
-
-    async fn create_session(&self) -> Result<(SessionId, Self::Transport), SessionError> {
-        let caller = CALLER.try_with(|caller| {
-            Some((caller.principal.clone(), caller.room.lock().take()?, caller.end.clone().drop_guard()))
-        });
-        let Ok(Some((principal, room, end))) = caller else { return Err(SessionError::NoRoom) };
-        let id = random_id()?;
-        let (handle, worker) = create_local_session(id.clone(), self.local.session_config.clone());
-        let session =
-            Session { principal, requests: HashSet::new(), _room: room, _counted: self.metrics.session(), _end: end };
-        self.table.lock().open.insert(id.clone(), session);
-        self.local.sessions.write().await.insert(id.clone(), handle);
-        Ok((id, WorkerTransport::spawn(worker)))
-    }
-
-    async fn initialize_session(
-        &self,
-        id: &SessionId,
-        message: ClientJsonRpcMessage,
-    ) -> Result<ServerJsonRpcMessage, SessionError> {
-        Ok(self.local.initialize_session(id, message).await?)
-    }
-
-    async fn has_session(&self, id: &SessionId) -> Result<bool, SessionError> {
-        Ok(self.local.has_session(id).await?)
-    }
-
-    async fn close_session(&self, id: &SessionId) -> Result<(), SessionError> {
-        self.table.lock().open.remove(id);
-        Ok(self.local.close_session(id).await?)
-    }
-
-    async fn create_stream(
-        &self,
-        id: &SessionId,
-        message: ClientJsonRpcMessage,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
-        Ok(self.local.create_stream(id, message).await?)
-    }
-
-    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), SessionError> {
-        Ok(self.local.accept_message(id, message).await?)
-    }
-
-    async fn create_standalone_stream(
-        &self,
-        id: &SessionId,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
-        Ok(self.local.create_standalone_stream(id).await?)
-    }
-
-    async fn resume(
-        &self,
-        id: &SessionId,
-        last_event_id: String,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
-        Ok(self.local.resume(id, last_event_id).await?)
-    }
+    getrandom::fill(&mut bytes).ok()?;
+    Some(bytes.iter().fold(String::new(), |id, byte| format!("{id}{byte:02x}")).into())
 }

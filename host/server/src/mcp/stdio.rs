@@ -2,31 +2,37 @@
 //!
 //! In: lines. Out: lines of protocol, and nothing else.
 //! Invariants: a line that is too long is skipped to its end and costs no memory beyond the limit; a bad line is answered and the
-//! next one is read; a request whose id is in use is refused; one task writes, so that no line is torn.
+//! next one is read; a request whose id is in use is refused; one task writes, so that no line is torn; after the last line the
+//! requests that run are answered; once nothing can be written any more, they are stopped.
 //! Source: docs/threat-model.md, rows 72 and 73.
 
-use std::collections::HashSet;
 use std::future::pending;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
-};
-use rmcp::service::{RoleServer, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage, serve_server};
-use rmcp::transport::Transport;
+use bytes::Bytes;
+use rmcp::model::{ErrorCode, ErrorData, RequestId};
+use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolcell::defence::{Defence, stands};
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
 
 use super::McpOptions;
-use super::handler::Handler;
-use super::wire::{self, Bad, Kind};
+use super::client::Client;
+use super::endpoint::notified;
+use super::handler::{self, Handler};
+use super::meta::Meta;
+use super::opening;
+use super::outbox::Outbox;
+use super::raw::Raw;
+use super::request::{self, Request};
+use super::session::{Requests, Session};
+use super::wire::{self, Bad, Kind, Message};
 use crate::principal::Principal;
 use crate::service::Service;
 
@@ -34,8 +40,11 @@ use crate::service::Service;
 const OPENING: &str = "send `initialize` and `notifications/initialized` first, or name the revision 2026-07-28 in the \
                        `_meta` of each request";
 
-/// Lines that wait to be written.
+/// Messages that wait to be written, above which no line is read.
 const WAITING: usize = 64;
+/// The byte order mark.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+const LISTEN: &str = "subscriptions/listen";
 /// Time for the last answers to be written, once the calls have ended.
 const CLOSING: Duration = Duration::from_secs(2);
 
@@ -78,10 +87,9 @@ pub async fn serve_stdio_until(
     shutdown: impl Future<Output = ()>,
     drain: Duration,
 ) -> Result<(), StdioError> {
-    let (over, read, write) = (CancellationToken::new(), tokio::io::stdin(), tokio::io::stdout());
-    let lines = Lines::new(read, write, &options, over.clone());
+    let over = CancellationToken::new();
     let mut serving =
-        pin!(serve(Handler::new(service.clone(), principal, Arc::new(options), CancellationToken::new()), lines));
+        pin!(serve(service.clone(), principal, options, tokio::io::stdin(), tokio::io::stdout(), over.clone(),));
     tokio::select! {
         ended = &mut serving => return ended,
         () = async { shutdown.await; service.drain(drain).await } => over.cancel(),
@@ -103,244 +111,277 @@ pub async fn serve_lines(
     read: impl AsyncRead + Send + Unpin + 'static,
     write: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), StdioError> {
-    let lines = Lines::new(read, write, &options, CancellationToken::new());
-    serve(Handler::new(service, principal, Arc::new(options), CancellationToken::new()), lines).await
+    serve(service, principal, options, read, write, CancellationToken::new()).await
 }
 
-async fn serve(handler: Handler, lines: Lines<impl AsyncRead + Send + Unpin + 'static>) -> Result<(), StdioError> {
-    let running = match serve_server(handler, lines).await {
-        Ok(running) => running,
-        // The client left before it asked for anything.
-        Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
-        Err(error) => return Err(StdioError::Opening(error.to_string())),
-    };
-    running.waiting().await.map(drop).map_err(|error| StdioError::Failed(error.to_string()))
+/// No line is read after `over`.
+async fn serve(
+    service: Service,
+    principal: Principal,
+    options: McpOptions,
+    read: impl AsyncRead + Send + Unpin + 'static,
+    write: impl AsyncWrite + Send + Unpin + 'static,
+    over: CancellationToken,
+) -> Result<(), StdioError> {
+    let outbox = Arc::new(Outbox::keeping(0));
+    let (gone, written) = (CancellationToken::new(), Arc::clone(&outbox));
+    let mut reader = outbox.read(0);
+    let stopped = gone.clone();
+    let writing = tokio::spawn(async move {
+        let mut write = write;
+        while let Some((_, line)) = reader.next().await {
+            if let Err(error) = write_line(&mut write, &line).await {
+                tracing::info!(%error, "the client reads nothing more");
+                written.end();
+                stopped.cancel();
+                return;
+            }
+        }
+    });
+    let mut lines = Lines::new(read, options.line);
+    let mut server = Server::new(service, principal, options, Arc::clone(&outbox));
+    loop {
+        let line = tokio::select! {
+            line = async { outbox.has_room(WAITING).await; lines.next().await } => line,
+            () = over.cancelled() => break,
+            () = gone.cancelled() => break,
+        };
+        match line {
+            Ok(Some(Line::Text(line))) => {
+                let taken = tokio::select! {
+                    taken = server.take(&line) => taken,
+                    () = gone.cancelled() => break,
+                };
+                if let Err(bad) = taken {
+                    outbox.send(bad.to_json());
+                }
+            }
+            Ok(Some(Line::TooLong)) => {
+                let text = format!("the line is longer than {} bytes", lines.most);
+                outbox.send(Bad::request(None, text).to_json());
+            }
+            Ok(None) => break,
+            Err(error) => {
+                tracing::warn!(%error, "standard input failed");
+                break;
+            }
+        }
+    }
+    // What waits for the client gets nothing more; the other requests end by themselves.
+    server.closing.cancel();
+    tokio::select! {
+        () = async { while server.tasks.join_next().await.is_some() {} } => {}
+        () = gone.cancelled() => server.tasks.shutdown().await,
+    }
+    outbox.end();
+    let _ = writing.await;
+    Ok(())
 }
 
-/// A line to write, and where its end is reported.
-type Written = (Vec<u8>, Option<oneshot::Sender<io::Result<()>>>);
+async fn write_line(write: &mut (impl AsyncWrite + Unpin), line: &[u8]) -> io::Result<()> {
+    write.write_all(line).await?;
+    write.write_all(b"\n").await?;
+    write.flush().await
+}
 
+/// What serves the one client.
+struct Server {
+    handler: Handler,
+    outbox: Arc<Outbox>,
+    session: Option<Arc<Session>>,
+    requests: Requests,
+    tasks: JoinSet<()>,
+    most: usize,
+    most_questions: usize,
+    /// Cancelled when no line is read any more.
+    closing: CancellationToken,
+}
+
+impl Server {
+    fn new(service: Service, principal: Principal, options: McpOptions, outbox: Arc<Outbox>) -> Self {
+        let (most, most_questions) = (options.in_flight, options.session_questions);
+        let questions = handler::question_places(&options);
+        let handler = Handler::new(service, principal, Arc::new(options), questions);
+        let (requests, tasks, closing) = (Requests::default(), JoinSet::new(), CancellationToken::new());
+        Self { handler, outbox, session: None, requests, tasks, most, most_questions, closing }
+    }
+
+    /// Takes one line.
+    ///
+    /// # Errors
+    /// A line that is refused.
+    async fn take(&mut self, line: &[u8]) -> Result<(), Bad> {
+        while self.tasks.try_join_next().is_some() {}
+        let text = line.trim_ascii_end();
+        if text.is_empty() {
+            return Ok(());
+        }
+        let Message { kind, params, meta } = wire::decode(&Bytes::copy_from_slice(text))?;
+        match kind {
+            Kind::Request { id, method } if method == "initialize" && meta.version.is_none() => {
+                if self.session.is_some() {
+                    return Err(Bad::request(Some(id), "the session is open: start the server again for another"));
+                }
+                let opening = self.handler.initialize(&params);
+                let (answer, capabilities) = opening.map_err(|error| Bad { id: Some(id.clone()), error })?;
+                let mut session = Session::new(capabilities, Arc::clone(&self.outbox), self.most_questions);
+                (session.requests, session.no_answers) = (self.requests.clone(), self.closing.clone());
+                self.session = Some(Arc::new(session));
+                self.outbox.send(request::message(id, Ok(answer)));
+            }
+            // At once: it has no place among the requests that run.
+            Kind::Request { id, method } if method == "ping" && meta.version.is_none() => {
+                self.outbox.send(request::message(id, request::written(&json!({}))));
+            }
+            Kind::Request { id, method } => self.begin(id, method, params, meta).await?,
+            Kind::Notification { method } => match &self.session {
+                Some(session) => notified(&self.handler, session, &method, &params),
+                None => {
+                    let id = params.member("requestId").and_then(|id| wire::read_id(id.as_str()));
+                    if let Some(id) = id.filter(|_| method == "notifications/cancelled") {
+                        self.requests.cancel(&id);
+                    }
+                }
+            },
+            Kind::Response { id, answer } => {
+                if let (Some(session), Some(id)) = (&self.session, id) {
+                    session.answered(&id, answer, None);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins a request, in a task of its own.
+    async fn begin(&mut self, id: RequestId, method: String, params: Raw, meta: Meta) -> Result<(), Bad> {
+        let session = self.session.clone().filter(|_| !meta.is_modern());
+        let client = match session {
+            Some(session) => Client::of_session(&session, Some(Arc::clone(&self.outbox))),
+            // The protocol begins with another request.
+            None if meta.version.is_none() => {
+                let text = format!("the request `{}` comes before `initialize`", wire::shown(&method));
+                return Err(Bad::request(Some(id), text).with_hint(OPENING));
+            }
+            None => {
+                opening::check_metadata(&meta).map_err(|error| Bad { id: Some(id.clone()), error })?;
+                Client::alone(meta.capabilities.clone(), Some(Arc::clone(&self.outbox)))
+            }
+        };
+        self.requests.settled(self.most).await;
+        // What only tells the client of changes ends with the last line.
+        let end = if method == LISTEN { self.closing.clone() } else { CancellationToken::new() };
+        let is_full = self.requests.count() >= self.most;
+        let Some(running) = self.requests.enter(&id, &end) else {
+            return Err(Bad::request(None, "a request with this id is running"));
+        };
+        if is_full {
+            let error = ErrorData::new(ErrorCode(-32000), "too many requests are running; try again later", None);
+            return Err(Bad { id: Some(id), error });
+        }
+        let span = if method == "tools/call" { call_span(&meta) } else { Span::none() };
+        let request = Request { id, method, params, meta, client, cancelled: running.cancelled.clone(), held: None };
+        let (handler, outbox) = (self.handler.clone(), Arc::clone(&self.outbox));
+        let task = async move {
+            let answer = handler.answer(&request).await;
+            // First: a client that has the answer can use the id again.
+            drop(running);
+            // A cancelled request has no answer.
+            if !request.cancelled.is_cancelled() {
+                outbox.send(request::message(request.id.clone(), answer));
+            }
+        };
+        self.tasks.spawn(task.instrument(span));
+        Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(session) = &self.session {
+            session.end.cancel();
+        }
+    }
+}
+
+/// The span of a call.
+fn call_span(meta: &Meta) -> Span {
+    let span = tracing::info_span!(
+        parent: None,
+        "request",
+        mcp = "tools/call",
+        tool = Empty,
+        trace_id = Empty,
+        parent_id = Empty,
+        trace_flags = Empty,
+        trace_state = Empty,
+    );
+    if let Some(trace) = meta.trace() {
+        trace.record(&span);
+    }
+    span
+}
+
+/// A line that was read.
+enum Line {
+    Text(Vec<u8>),
+    TooLong,
+}
+
+/// Reads lines.
 struct Lines<R> {
     read: BufReader<R>,
     line: Vec<u8>,
     /// Whether the rest of a line that is too long is being skipped.
     is_skipping: bool,
+    /// Whether the first line was read.
+    has_begun: bool,
     most: usize,
-    write: Option<mpsc::Sender<Written>>,
-    writing: Option<JoinHandle<()>>,
-    /// The answer to a bad line, until it is handed on.
-    reply: Option<Vec<u8>>,
-    /// Requests whose answers have not been sent.
-    pending: Arc<Mutex<HashSet<RequestId>>>,
-    most_pending: usize,
-    /// Whether the first request has come. The SDK takes nothing else before it.
-    is_open: bool,
-    /// Whether a session was opened.
-    is_session: bool,
-    /// That no line is read any more.
-    over: CancellationToken,
 }
 
-impl<R: AsyncRead + Send + Unpin> Lines<R> {
-    fn new(
-        read: R,
-        write: impl AsyncWrite + Send + Unpin + 'static,
-        options: &McpOptions,
-        over: CancellationToken,
-    ) -> Self {
-        let (sender, receiver) = mpsc::channel(WAITING);
-        Self {
-            read: BufReader::new(read),
-            line: Vec::new(),
-            is_skipping: false,
-            most: options.line,
-            write: Some(sender),
-            writing: Some(tokio::spawn(write_lines(write, receiver))),
-            reply: None,
-            pending: Arc::default(),
-            most_pending: options.in_flight,
-            is_open: false,
-            is_session: false,
-            over,
-        }
+impl<R: AsyncRead + Unpin> Lines<R> {
+    fn new(read: R, most: usize) -> Self {
+        Self { read: BufReader::new(read), line: Vec::new(), is_skipping: false, has_begun: false, most }
     }
 
-    /// Reads one line into `line`. Returns whether there was one; one that is too long is skipped, and answered.
+    /// The next line, or `None` at the end. The last line can come without its end. One that is too long is told when its
+    /// beginning was read, and its rest is skipped.
     ///
     /// # Cancel safety
     /// What was read stays.
-    async fn read_line(&mut self) -> io::Result<bool> {
+    async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             let available = self.read.fill_buf().await?;
             if available.is_empty() {
-                // The last line can come without its end.
                 let is_last = !self.line.is_empty() && !self.is_skipping;
-                return Ok(is_last);
+                return Ok(is_last.then(|| self.take()));
             }
             let end = available.iter().position(|byte| *byte == b'\n');
             let count = end.map_or(available.len(), |end| end + 1);
             let fits = self.line.len() + end.unwrap_or(count) <= self.most || !stands(Defence::LineBytes);
+            let is_too_long = !self.is_skipping && !fits;
             if !self.is_skipping && fits {
                 self.line.extend_from_slice(&available[..count]);
-            } else if !self.is_skipping {
+            } else if is_too_long {
                 self.line = Vec::new();
                 self.is_skipping = true;
-                let text = format!("the line is longer than {} bytes", self.most);
-                self.reply = Some(Bad::request(None, text).to_json());
             }
             self.read.consume(count);
-            if end.is_some() {
-                self.is_skipping = false;
-                return Ok(true);
+            let was_skipped = end.is_some() && std::mem::replace(&mut self.is_skipping, false);
+            if is_too_long {
+                return Ok(Some(Line::TooLong));
             }
-            if self.reply.is_some() {
-                self.send_reply().await;
-            }
-        }
-    }
-
-    /// Hands the reply on.
-    ///
-    /// # Cancel safety
-    /// It is kept until there is room for it.
-    async fn send_reply(&mut self) {
-        let Some(write) = &self.write else { return };
-        if self.reply.is_some()
-            && let Ok(room) = write.reserve().await
-            && let Some(reply) = self.reply.take()
-        {
-            room.send((reply, None));
-        }
-    }
-
-    /// The message of the line. `None`: it is answered here, or it is ignored.
-    fn take_message(&mut self) -> Option<ClientJsonRpcMessage> {
-        let line = std::mem::take(&mut self.line);
-        let text = line.trim_ascii_end();
-        if text.is_empty() {
-            return None;
-        }
-        match self.decoded(text) {
-            Ok(message) => message,
-            Err(bad) => {
-                self.reply = Some(bad.to_json());
-                None
+            if end.is_some() && !was_skipped {
+                return Ok(Some(self.take()));
             }
         }
     }
 
-    fn decoded(&mut self, text: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Bad> {
-        let message = wire::decode(text)?;
-        if let Kind::Request { id, method } = &message.kind {
-            if method == "initialize" && message.version.is_none() && std::mem::replace(&mut self.is_session, true) {
-                return Err(Bad::request(Some(id.clone()), "the session is open: start the server again for another"));
-            }
-            // The SDK ends the conversation when its first request is another one.
-            if !self.is_session && message.version.is_none() && !["initialize", "ping"].contains(&&**method) {
-                let text = format!("the request `{}` comes before `initialize`", wire::shown(method));
-                return Err(Bad::request(Some(id.clone()), text).with_hint(OPENING));
-            }
-            let mut pending = self.pending.lock();
-            if pending.contains(id) {
-                return Err(Bad::request(None, "a request with this id is running"));
-            }
-            if pending.len() >= self.most_pending {
-                let error = ErrorData::new(ErrorCode(-32000), "too many requests are running; try again later", None);
-                return Err(Bad { id: Some(id.clone()), error });
-            }
-            pending.insert(id.clone());
-            self.is_open = true;
-        } else if !self.is_open {
-            return Ok(None);
+    /// The line, without the byte order mark that some programs begin a text with.
+    fn take(&mut self) -> Line {
+        let mut line = std::mem::take(&mut self.line);
+        if !std::mem::replace(&mut self.has_begun, true) && line.starts_with(MARK) {
+            line.drain(..MARK.len());
         }
-        let id = message.id();
-        let decoded = serde_json::from_value::<ClientJsonRpcMessage>(message.value).map_err(|_| {
-            if let Some(id) = &id {
-                self.pending.lock().remove(id);
-            }
-            Bad::request(id, "the message does not fit the protocol")
-        })?;
-        if let JsonRpcMessage::Notification(notification) = &decoded
-            && let ClientNotification::CancelledNotification(cancelled) = &notification.notification
-            && let Some(id) = &cancelled.params.request_id
-        {
-            // It gets no answer.
-            self.pending.lock().remove(id);
-        }
-        Ok(Some(decoded))
-    }
-}
-
-async fn write_lines(mut write: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<Written>) {
-    while let Some((mut line, report)) = lines.recv().await {
-        line.push(b'\n');
-        let written = async {
-            write.write_all(&line).await?;
-            write.flush().await
-        };
-        let written = written.await;
-        let is_over = written.is_err();
-        if let Some(report) = report {
-            let _ = report.send(written);
-        }
-        if is_over {
-            return;
-        }
-    }
-}
-
-impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for Lines<R> {
-    type Error = io::Error;
-
-    fn send(
-        &mut self,
-        message: TxJsonRpcMessage<RoleServer>,
-    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
-        let answered = match &message {
-            ServerJsonRpcMessage::Response(response) => Some(&response.id),
-            ServerJsonRpcMessage::Error(error) => error.id.as_ref(),
-            ServerJsonRpcMessage::Request(_) | ServerJsonRpcMessage::Notification(_) => None,
-        };
-        if let Some(id) = answered {
-            self.pending.lock().remove(id);
-        }
-        let (write, line) = (self.write.clone(), serde_json::to_vec(&message));
-        async move {
-            let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
-            let (report, reported) = oneshot::channel();
-            let write = write.ok_or_else(closed)?;
-            write.send((line?, Some(report))).await.map_err(|_| closed())?;
-            reported.await.map_err(|_| closed())?
-        }
-    }
-
-    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
-        loop {
-            self.send_reply().await;
-            let over = self.over.clone();
-            let read = tokio::select! {
-                () = over.cancelled() => return None,
-                read = self.read_line() => read,
-            };
-            match read {
-                Ok(true) => {}
-                Ok(false) => return None,
-                Err(error) => {
-                    tracing::warn!(%error, "standard input failed");
-                    return None;
-                }
-            }
-            if let Some(message) = self.take_message() {
-                return Some(message);
-            }
-        }
-    }
-
-    async fn close(&mut self) -> Result<(), io::Error> {
-        self.write = None;
-        if let Some(writing) = self.writing.take() {
-            let _ = writing.await;
-        }
-        Ok(())
+        Line::Text(line)
     }
 }

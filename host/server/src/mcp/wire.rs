@@ -2,31 +2,30 @@
 //!
 //! In: the bytes of a body or of a line. Out: [`Message`], or [`Bad`] with the code of the error.
 //! Invariants: what is accepted is one object with one meaning: no batch, no duplicate member, an id that is a string or a whole
-//! number, params that are an object.
+//! number, params that are an object. No tree is made of a message, whatever is in it: its parts are text.
 //! Source: JSON-RPC 2.0; MCP, "Base Protocol"; docs/threat-model.md, row 73.
 
+use bytes::Bytes;
 use rmcp::model::{ErrorCode, ErrorData, JsonRpcError, RequestId};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use toolcell::Json;
 use toolcell::defence::{Defence, stands};
+
+use super::meta::Meta;
+use super::raw::Raw;
+use crate::members::{is_object, members};
 
 /// Bytes of an id that is a text.
 const MAX_ID: usize = 256;
 /// Characters of a method's name that an error shows.
 const MAX_METHOD: usize = 80;
-/// Where a request of the stateless era names its revision.
-const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-
-/// The members of a request's metadata that carry the context of a trace.
-pub(super) const TRACE: [&str; 3] = ["traceparent", "tracestate", "baggage"];
-
 /// A message that can be handed on.
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) kind: Kind,
-    /// The revision that the message names in its metadata.
-    pub(super) version: Option<String>,
-    pub(super) value: Value,
+    /// The params: an object.
+    pub(super) params: Raw,
+    pub(super) meta: Meta,
 }
 
 impl Message {
@@ -34,13 +33,32 @@ impl Message {
     pub(super) fn id(&self) -> Option<RequestId> {
         if let Kind::Request { id, .. } = &self.kind { Some(id.clone()) } else { None }
     }
+
+    /// Whether it is a request of this method.
+    pub(super) fn is_request(&self, name: &str) -> bool {
+        matches!(&self.kind, Kind::Request { method, .. } if method == name)
+    }
+
+    /// Whether it opens a session. The era without sessions has no such method.
+    pub(super) fn opens(&self) -> bool {
+        self.is_request("initialize") && self.meta.version.is_none()
+    }
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Kind {
-    Request { id: RequestId, method: String },
-    Notification { method: String },
-    Response,
+    Request {
+        id: RequestId,
+        method: String,
+    },
+    Notification {
+        method: String,
+    },
+    /// The client answers a request of the server: with a result or with an error. An error can be without an id.
+    Response {
+        id: Option<RequestId>,
+        answer: Result<Raw, Raw>,
+    },
 }
 
 /// A message that is refused.
@@ -52,8 +70,8 @@ pub(super) struct Bad {
 }
 
 impl Bad {
-    fn parse(text: impl Into<String>) -> Self {
-        Self { id: None, error: ErrorData::new(ErrorCode::PARSE_ERROR, text.into(), None) }
+    fn parse(id: Option<RequestId>, text: impl Into<String>) -> Self {
+        Self { id, error: ErrorData::new(ErrorCode::PARSE_ERROR, text.into(), None) }
     }
 
     pub(super) fn request(id: Option<RequestId>, text: impl Into<String>) -> Self {
@@ -85,62 +103,76 @@ pub(super) fn shown(method: &str) -> String {
 }
 
 /// Decodes one message.
-pub(super) fn decode(bytes: &[u8]) -> Result<Message, Bad> {
-    let text = std::str::from_utf8(bytes).map_err(|_| Bad::parse("the message is not UTF-8"))?;
-    let value = match Json::parse_value(text) {
-        Ok(value) => value,
-        Err(fault) if stands(Defence::OneMeaning) => return Err(Bad::parse(format!("the message is {fault}"))),
-        Err(_) => serde_json::from_str(text).map_err(|error| Bad::parse(error.to_string()))?,
+pub(super) fn decode(bytes: &Bytes) -> Result<Message, Bad> {
+    let text = std::str::from_utf8(bytes).map_err(|_| Bad::parse(None, "the message is not UTF-8"))?;
+    if let Err(fault) = Json::check(text)
+        && stands(Defence::OneMeaning)
+    {
+        // What is wrong can be in its params.
+        let id = members(text, ["id"]).and_then(|[id]| read_id(id?));
+        return Err(Bad::parse(id, format!("the message is {fault}")));
+    }
+    let names = ["jsonrpc", "id", "method", "params", "result", "error"];
+    let Some([version, id, method, params, result, error]) = members(text, names) else {
+        let is_batch = text.trim_ascii_start().starts_with('[');
+        let text = if is_batch {
+            "batches are not supported: send one message at a time"
+        } else {
+            "the message is not an object"
+        };
+        return Err(Bad::request(None, text));
     };
-    let members = match &value {
-        Value::Object(members) => members,
-        Value::Array(_) => return Err(Bad::request(None, "batches are not supported: send one message at a time")),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            return Err(Bad::request(None, "the message is not an object"));
-        }
-    };
-    let id = match members.get("id") {
+    let id = match id {
         None => None,
         Some(id) => Some(read_id(id).ok_or_else(|| {
             Bad::request(None, "the id is not a whole number of 64 bits or a text of at most 256 bytes")
         })?),
     };
-    if members.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+    let read = |text: &str| serde_json::from_str::<String>(text).ok();
+    if version.and_then(read).as_deref() != Some("2.0") {
         return Err(Bad::request(id, "`jsonrpc` is not \"2.0\""));
     }
-    let answers = members.contains_key("result") as u8 + members.contains_key("error") as u8;
-    let kind = match (members.get("method"), id, answers) {
-        (Some(Value::String(method)), id, 0) => call(method, id, members)?,
-        (Some(_), id, _) => return Err(Bad::request(id, "`method` is not a text, or the message is also a response")),
-        (None, Some(_), 1) => Kind::Response,
-        // An error that answers no certain request.
-        (None, None, 1) if members.contains_key("error") => Kind::Response,
-        (None, id, _) => return Err(Bad::request(id, "the message is not a request, a notification or a response")),
-    };
-    let meta = members.get("params").and_then(|params| params.get("_meta"));
-    let version = meta.and_then(|meta| meta.get(VERSION)).and_then(Value::as_str).map(str::to_owned);
-    Ok(Message { kind, version, value })
-}
-
-fn call(method: &str, id: Option<RequestId>, members: &Map<String, Value>) -> Result<Kind, Bad> {
-    if members.get("params").is_some_and(|params| !params.is_object()) {
+    if let Some(params) = params
+        && method.is_some()
+        && !is_object(params)
+    {
         let error = ErrorData::invalid_params("`params` is not an object", None);
         return Err(Bad { id, error });
     }
+    let part = |text: &str| Raw::part(bytes, text);
+    let params = params.map_or_else(Raw::empty, part);
+    let meta = params.member("_meta");
+    if meta.as_ref().is_some_and(|meta| !meta.is_object()) {
+        return Err(Bad::request(id, "the message does not fit the protocol: `_meta` is not an object"));
+    }
+    let kind = match (method.map(read), id, result, error) {
+        (Some(Some(method)), id, None, None) => call(method, id)?,
+        (Some(_), id, _, _) => {
+            return Err(Bad::request(id, "`method` is not a text, or the message is also a response"));
+        }
+        (None, Some(id), Some(result), None) => Kind::Response { id: Some(id), answer: Ok(part(result)) },
+        (None, id, None, Some(error)) => Kind::Response { id, answer: Err(part(error)) },
+        (None, id, _, _) => return Err(Bad::request(id, "the message is not a request, a notification or a response")),
+    };
+    Ok(Message { kind, params, meta: meta.map_or_else(Meta::default, Meta::of) })
+}
+
+fn call(method: String, id: Option<RequestId>) -> Result<Kind, Bad> {
     match (id, method.starts_with("notifications/")) {
-        (Some(id), false) => Ok(Kind::Request { id, method: method.to_owned() }),
-        (None, true) => Ok(Kind::Notification { method: method.to_owned() }),
+        (Some(id), false) => Ok(Kind::Request { id, method }),
+        (None, true) => Ok(Kind::Notification { method }),
         (Some(id), true) => Err(Bad::request(Some(id), "a notification must not have an id")),
         (None, false) => Err(Bad::request(None, "the request has no id")),
     }
 }
 
-fn read_id(id: &Value) -> Option<RequestId> {
-    match id {
-        Value::Number(number) => number.as_i64().map(RequestId::Number),
-        Value::String(text) if text.len() <= MAX_ID => Some(RequestId::String(text.as_str().into())),
-        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
+/// An id, or another name that is a number or a text.
+pub(super) fn read_id(id: &str) -> Option<RequestId> {
+    if id.starts_with('"') {
+        let text = serde_json::from_str::<String>(id).ok()?;
+        return (text.len() <= MAX_ID).then(|| RequestId::String(text.into()));
     }
+    serde_json::from_str::<i64>(id).ok().map(RequestId::Number)
 }
 
 #[cfg(test)]
@@ -157,7 +189,7 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}"#,
         ];
         for text in ok {
-            assert!(decode(text.as_bytes()).is_ok(), "{text}");
+            assert!(decode(&Bytes::from_static(text.as_bytes())).is_ok(), "{text}");
         }
         let bad: [(&[u8], i32); 22] = [
             (b"", -32700),
@@ -184,8 +216,20 @@ mod tests {
             (br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, -32602),
         ];
         for (text, code) in bad {
-            let code_of = decode(text).map_err(|bad| bad.error.code.0);
+            let code_of = decode(&Bytes::from_static(text)).map_err(|bad| bad.error.code.0);
             assert_eq!(code_of.err(), Some(code), "{}", String::from_utf8_lossy(text));
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_refused_has_its_id_if_it_can_be_read() {
+        for text in [
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","arguments":{"n":1e400}}}"#,
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","arguments":{"n":"\ud800"}}}"#,
+            r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":{"_meta":[]}}"#,
+        ] {
+            let bad = decode(&Bytes::from_static(text.as_bytes())).expect_err(text);
+            assert_eq!(bad.id, Some(RequestId::Number(7)), "{text}");
         }
     }
 }

@@ -156,7 +156,7 @@ fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
         ("cancelling what does not run", request("DELETE /v1/calls/nope", &key, "")),
         ("cancelling what does not run", request("DELETE /v1/calls/%20", &key, "")),
         (
-            "an `Idempotency-Key` that is not valid",
+            "an `Idempotency-Key` that is not valid, or of a route that honours none",
             request("POST /v1/calls", &format!("{key}{JSON}Idempotency-Key: a b\r\n"), r#"{"name": "echo"}"#),
         ),
     ]

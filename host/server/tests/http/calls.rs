@@ -244,6 +244,10 @@ async fn a_run_that_is_sent_again_is_answered_again_and_not_made_again() {
         assert_eq!(send(&key, &other).await.code(), "idempotency_mismatch", "{line}");
         assert_eq!(calls().await, Some(at * 2), "{line}: no tool runs again");
     }
+    // A stream is not kept: its path honours no key.
+    let body = json!({"calls": [call("arguments", "a")]}).to_string();
+    let stream = fixture.ask(&fixture.acme, "POST /v1/runs", "Idempotency-Key: 9\r\n", &body).await;
+    assert_eq!((stream.status, stream.code().as_str()), (400, "bad_idempotency_key"), "{stream:?}");
     // A key that one path has taken is refused on another, also with the same body.
     let body = json!({"calls": [call("arguments", "a"), call("arguments", "b")]}).to_string();
     let other = fixture.ask(&fixture.acme, "POST /v1/steps", "Idempotency-Key: 1\r\n", &body).await;

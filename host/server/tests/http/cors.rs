@@ -82,7 +82,7 @@ async fn a_page_of_a_listed_origin_reads_every_answer_problems_too() {
         // It asks for no method, so it is no preflight.
         ("OPTIONS /v1/calls", own.clone(), "", 405),
         ("POST /mcp", no_key.clone(), ping, 401),
-        ("POST /mcp", own, ping, 406),
+        ("POST /mcp", format!("{own}Accept: text/html\r\n"), ping, 406),
         ("GET /health", no_key, "", 200),
     ] {
         let reply = ask(address, line, &headers, body).await;

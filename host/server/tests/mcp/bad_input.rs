@@ -131,12 +131,11 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}"#;
     let numbered = cancel.replace("\"method\"", "\"id\":1,\"method\"");
     let no_key = String::from_utf8(post("", ping)).expect("text").replace("Authorization: ", "X-Other: ");
-    let bad_accept =
-        "`Accept` without both `application/json` and `text/event-stream`; `GET` without `text/event-stream`";
+    let bad_accept = "`Accept` without `application/json`, `application/*` or `*/*`; `GET` without `text/event-stream`";
     vec![
         ("no key, or one that is not known", no_key.into_bytes()),
         ("no key, or one that is not known", crate::web::request("tck_unknown", "POST", JSON, ping).into_bytes()),
-        (bad_accept, accepting(post(session, ping), "application/json")),
+        (bad_accept, accepting(post(session, ping), "text/html")),
         (bad_accept, accepting(post(session, ping), "text/event-stream")),
         (bad_accept, accepting(send("GET", session, ""), "application/json")),
         ("a notification with an id; a request without one", post(session, &numbered)),
@@ -174,6 +173,7 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
             "a message that does not fit the protocol, such as one whose `_meta` is no object",
             post(session, &call_body.to_string().replace(&json!(call_body["params"]["_meta"]).to_string(), "[]")),
         ),
+        ("an `Idempotency-Key`: MCP keeps no answers", post(&format!("{session}Idempotency-Key: a\r\n"), ping)),
         ("no session where one is needed", post("", ping)),
         ("an unknown session, or that of another principal", post("Mcp-Session-Id: nothing\r\n", ping)),
         (

@@ -85,3 +85,22 @@ async fn the_texts_that_a_member_can_have_are_an_enum_of_its_field() {
     let (form, answer) = asked(Question::new("When?").with_answer_schema(one), json!({"answer": "20:00"})).await;
     assert_eq!((&form["properties"]["answer"], &answer), (&two, &json!("20:00")));
 }
+
+#[tokio::test]
+async fn a_reference_within_the_schema_is_a_field_of_the_form() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"time": {"$ref": "#/$defs/Time", "title": "When?"}, "size": {"anyOf": [{"$ref": "#/$defs/Size"}, {"type": "null"}]}},
+        "required": ["time"],
+        "$defs": {"Time": {"type": "string", "enum": ["18:30", "20:00"]}, "Size": {"type": "integer"}},
+    });
+    let question = Question::new("A table?").with_answer_schema(schema);
+    let (form, answer) = asked(question, json!({"time": "20:00", "size": 2})).await;
+    let time = json!({"type": "string", "enum": ["18:30", "20:00"], "title": "When?"});
+    assert_eq!(
+        (&form["properties"]["time"], &form["properties"]["size"]["type"]),
+        (&time, &json!("integer")),
+        "{form}"
+    );
+    assert_eq!(answer, json!({"time": "20:00", "size": 2}));
+}

@@ -1,11 +1,15 @@
 //! Over lines.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcell_server::Served;
-use toolcell_server::mcp::McpOptions;
+use tokio::io::AsyncWriteExt as _;
+use tokio::sync::Notify;
+use toolcell::{Definition, Tool};
+use toolcell_server::mcp::{McpOptions, serve_lines};
+use toolcell_server::{Principal, Served, Service};
 
 use crate::bad_input::rows;
 use crate::client::{Client, stateless};
@@ -267,5 +271,65 @@ async fn a_changed_list_is_told_and_an_unchanged_one_is_not() {
     registry.unregister("text");
     service.replace(Served::new(&registry));
     assert_eq!(client.receive().await["method"], "notifications/tools/list_changed");
+    client.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_call_is_answered_after_the_end_of_the_input() {
+    let go = Arc::new(Notify::new());
+    let slow = {
+        let go = Arc::clone(&go);
+        move |_: Value| {
+            let go = Arc::clone(&go);
+            async move {
+                go.notified().await;
+                json!("late")
+            }
+        }
+    };
+    let (_, registry, _) = service();
+    registry.register(Tool::native(Definition::new("slow", "Waits.").unwrap(), slow).unwrap()).unwrap();
+    let service = Service::builder(Served::new(&registry)).build().unwrap();
+    let mut client = Client::start(service, McpOptions::default());
+    client.initialize(json!({"elicitation": {}})).await;
+    let call =
+        |id: u64, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name}});
+    client.send(call(6, "ask")).await;
+    assert_eq!(client.receive().await["method"], "elicitation/create");
+    client.send_last(call(7, "slow").to_string().as_bytes()).await;
+    // The question ends, because no answer can come any more. The call goes on.
+    let ended = client.receive().await;
+    assert_eq!((&ended["id"], ended["error"].is_object()), (&json!(6), true), "{ended}");
+    go.notify_one();
+    let answer = client.receive().await;
+    assert_eq!((&answer["id"], &answer["result"]["content"][0]["text"]), (&json!(7), &json!("late")), "{answer}");
+    client.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_closed_output_ends_the_server() {
+    let (service, _, mut waits) = service();
+    let ((ours, theirs), (output, closed)) = (tokio::io::duplex(1 << 16), tokio::io::duplex(1 << 16));
+    let serving = serve_lines(service.clone(), Principal::local(), McpOptions::default(), theirs, output);
+    let serving = tokio::spawn(serving);
+    let mut client = ours;
+    let meta = stateless(json!({}));
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "wait", "_meta": meta}});
+    client.write_all(format!("{call}\n").as_bytes()).await.unwrap();
+    assert_eq!(waits.recv().await, Some("started"));
+    drop(closed);
+    client.write_all(b"{\n").await.unwrap();
+    serving.await.unwrap().unwrap();
+    assert_eq!((waits.recv().await, service.running()), (Some("stopped"), 0));
+}
+
+#[tokio::test]
+async fn a_byte_order_mark_at_the_start_is_skipped() {
+    let (service, ..) = service();
+    let mut client = Client::start(service, McpOptions::default());
+    client.send_text(b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}").await;
+    assert_eq!(client.receive().await["result"], json!({}));
+    client.send_text(b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}").await;
+    assert_eq!(client.receive().await["error"]["code"], -32700, "elsewhere it is no JSON");
     client.end().await.unwrap();
 }

@@ -74,3 +74,16 @@ async fn every_result_has_the_receipt_with_the_members_of_the_page() {
         client.end().await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_server_without_tools_says_why_in_its_instructions() {
+    let service = Service::builder(Served::new(&Registry::new())).build().unwrap();
+    let options = || McpOptions::default().with_instructions("Hello.");
+    let opened = Client::start(service.clone(), options()).initialize(json!({})).await;
+    let mut client = Client::start(service, options());
+    let discovered = client.ask(1, "server/discover", json!({"_meta": stateless(json!({}))})).await;
+    for told in [opened, discovered] {
+        let text = told["result"]["instructions"].as_str().unwrap();
+        assert!(text.starts_with("Hello.\n") && text.contains("`toolcell approve`"), "{told}");
+    }
+}

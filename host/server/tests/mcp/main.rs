@@ -12,6 +12,7 @@ mod later;
 mod lines;
 mod listed;
 mod malformed;
+mod questions;
 mod resources;
 mod revisions;
 mod rounds;

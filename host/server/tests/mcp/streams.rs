@@ -131,7 +131,7 @@ async fn the_calls_of_a_session_end_with_it() {
         if is_revoked {
             assert!(web.store.revoke(&web.ids[0]).unwrap());
         } else {
-            assert_eq!(web.send(0, "DELETE", &session, "").await.status, 202);
+            assert_eq!(web.send(0, "DELETE", &session, "").await.status, 204);
         }
         let stopped = tokio::time::timeout(PATIENCE, waits.recv()).await;
         assert_eq!(stopped.expect("the tool ends"), Some("stopped"));

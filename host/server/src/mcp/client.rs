@@ -1,0 +1,148 @@
+//! The way back to the client of one request.
+//!
+//! In: notifications and questions. Out: messages on the stream of the request, and the client's answers.
+//! Invariants: what is told of a request goes to the stream of that request; without a session nothing is asked.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    ClientCapabilities, ClientResult, ErrorData, JsonRpcVersion2_0, RequestId, ServerNotification, ServerRequest,
+};
+use serde::Serialize;
+use serde_json::json;
+use toolcell::DEFAULT_SEAL_LIFETIME;
+
+use super::outbox::Outbox;
+use super::raw::Raw;
+use super::session::{Asking, Session};
+
+/// Bytes of what a client says it can do, for as long as its session is open.
+pub(super) const MAX_CAPABILITIES: usize = 64 << 10;
+
+/// What a client said that it can do.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Capabilities {
+    text: Option<Raw>,
+}
+
+impl Capabilities {
+    /// Those of this text, which is an object.
+    pub(super) fn of(text: Option<Raw>) -> Self {
+        Self { text }
+    }
+
+    /// Whether the client can show a form to its user.
+    pub(super) fn has_forms(&self) -> bool {
+        let declared = self.text.as_ref().and_then(|text| text.member("elicitation")).filter(Raw::is_object);
+        let Some([form, url]) = declared.map(|elicitation| elicitation.members(["form", "url"])) else { return false };
+        // Without a mode, forms are meant.
+        form.is_some() || url.is_none()
+    }
+}
+
+/// The client that sent a request. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Client(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// The stream of the request. `None` if the client reads none.
+    stream: Option<Arc<Outbox>>,
+    session: Option<Arc<Session>>,
+    capabilities: Capabilities,
+}
+
+/// A message of the server.
+#[derive(Serialize)]
+struct Message<T> {
+    jsonrpc: JsonRpcVersion2_0,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<RequestId>,
+    #[serde(flatten)]
+    content: T,
+}
+
+impl Client {
+    /// A client in a session.
+    pub(super) fn of_session(session: &Arc<Session>, stream: Option<Arc<Outbox>>) -> Self {
+        let capabilities = session.capabilities.clone();
+        Self(Arc::new(Inner { stream, session: Some(Arc::clone(session)), capabilities }))
+    }
+
+    /// A client without a session.
+    pub(super) fn alone(capabilities: Option<Raw>, stream: Option<Arc<Outbox>>) -> Self {
+        Self(Arc::new(Inner { stream, session: None, capabilities: Capabilities::of(capabilities) }))
+    }
+
+    /// The session, in the era of sessions.
+    pub(super) fn session(&self) -> Option<&Arc<Session>> {
+        self.0.session.as_ref()
+    }
+
+    /// Whether the client can show a form to its user, and be asked for that.
+    pub(super) fn has_forms(&self) -> bool {
+        self.0.capabilities.has_forms() && (self.0.session.is_none() || self.0.stream.is_some())
+    }
+
+    /// Whether the client reads what it is told before the answer.
+    pub(super) fn hears(&self) -> bool {
+        self.0.stream.is_some()
+    }
+
+    /// What the client said that it can do.
+    #[must_use]
+    pub fn capabilities(&self) -> ClientCapabilities {
+        self.0.capabilities.text.as_ref().and_then(Raw::read).unwrap_or_default()
+    }
+
+    /// Tells the client something. It is left out if the client does not read, or reads too slowly.
+    pub fn notify(&self, notification: ServerNotification) {
+        self.tell(&notification);
+    }
+
+    pub(super) fn tell(&self, content: &impl Serialize) {
+        let message = Message { jsonrpc: JsonRpcVersion2_0, id: None, content };
+        let Ok(text) = serde_json::to_vec(&message) else { return };
+        let is_told = self.0.stream.as_ref().is_some_and(|stream| stream.tell(text.clone()));
+        if let (false, Some(session)) = (is_told, &self.0.session) {
+            session.common.tell(text);
+        }
+    }
+
+    /// Asks the client, and waits for its answer.
+    ///
+    /// # Errors
+    /// In the era without sessions, where servers do not ask; if the client reads no stream, or has too many open questions;
+    /// the client's own error; and if it does not answer.
+    ///
+    /// # Cancel safety
+    /// May be dropped: then an answer is ignored.
+    pub async fn ask(&self, request: ServerRequest) -> Result<ClientResult, ErrorData> {
+        let mut asking = self.open(&request)?;
+        let failed = |text: &str| ErrorData::internal_error(format!("the client did not answer: {text}"), None);
+        let reply = tokio::time::timeout(DEFAULT_SEAL_LIFETIME, &mut asking.reply).await;
+        let reply = reply.map_err(|_| failed("it took too long"))?.map_err(|_| failed("it has gone"))?;
+        match reply.answer {
+            Ok(result) => result.read().ok_or_else(|| failed("its answer has another form")),
+            Err(error) => Err(error.read().unwrap_or_else(|| failed("its error has another form"))),
+        }
+    }
+
+    /// Sends a question, and returns it as one that is open.
+    pub(super) fn open(&self, content: &impl Serialize) -> Result<Asking, ErrorData> {
+        let (Some(session), Some(stream)) = (&self.0.session, &self.0.stream) else {
+            return Err(ErrorData::invalid_request("this client cannot be asked while its request runs", None));
+        };
+        let Some(asking) = session.ask() else {
+            let data = json!({"code": TOO_MANY_QUESTIONS, "hint": "answer the open questions first"});
+            return Err(ErrorData::internal_error("the session has as many open questions as it may", Some(data)));
+        };
+        let message = Message { jsonrpc: JsonRpcVersion2_0, id: Some(asking.id.clone()), content };
+        let text = serde_json::to_vec(&message).map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        stream.send(text);
+        Ok(asking)
+    }
+}
+
+/// The code of a question that is one too many.
+pub(super) const TOO_MANY_QUESTIONS: &str = "too_many_questions";

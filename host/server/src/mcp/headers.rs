@@ -1,0 +1,204 @@
+//! The headers of MCP over HTTP: what a client accepts, and what it repeats of the body.
+//!
+//! In: headers and a message. Out: nothing, or what differs.
+//! Source: RFC 9110, section 12.5.1; MCP 2026-07-28, "Streamable HTTP"; docs/threat-model.md, row 77.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::ACCEPT;
+use http::{HeaderMap, HeaderName};
+use serde_json::{Number, Value};
+
+use super::raw::Raw;
+use crate::members::members;
+
+pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+const PARAM: &str = "mcp-param-";
+/// What stands around a value that is no plain text.
+const CODED: (&str, &str) = ("=?base64?", "?=");
+
+/// The only value of a header, as text.
+pub(super) fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => value.to_str().ok(),
+        _ => None,
+    }
+}
+
+/// What the client accepts as an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Accepted {
+    pub(super) json: bool,
+    /// A stream of events, by its name: `*/*` means JSON.
+    pub(super) events: bool,
+}
+
+impl Accepted {
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let mut accepted = Self { json: !headers.contains_key(ACCEPT), events: false };
+        let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        for range in values.flat_map(|value| value.split(',')) {
+            let mut parts = range.split(';').map(str::trim);
+            let kind = parts.next().unwrap_or_default().to_ascii_lowercase();
+            // A weight of zero excludes the type.
+            let is_zero = |weight: &str| weight.parse::<f32>().is_ok_and(|weight| weight == 0.0);
+            if parts.any(|part| part.strip_prefix("q=").is_some_and(is_zero)) {
+                continue;
+            }
+            accepted.json |= ["application/json", "application/*", "*/*"].contains(&kind.as_str());
+            accepted.events |= kind == "text/event-stream";
+        }
+        accepted
+    }
+}
+
+/// Compares the header of the method, if there is one, with the method of the body.
+///
+/// # Errors
+/// What differs, as a sentence.
+pub(super) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), String> {
+    match sole(headers, &METHOD)? {
+        Some(value) if value != method => {
+            Err(format!("the header `Mcp-Method` is not the method of the body, `{}`", super::wire::shown(method)))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Compares the headers of a request of the era without sessions with its body.
+///
+/// # Errors
+/// What differs, as a sentence.
+pub(super) fn check(headers: &HeaderMap, method: &str, params: &Raw, schema: Option<&Value>) -> Result<(), String> {
+    if !headers.contains_key(METHOD) {
+        return Err("the header `Mcp-Method` is missing".to_owned());
+    }
+    check_method(headers, method)?;
+    let named = match method {
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => Some("uri"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
+        _ => None,
+    };
+    if let Some(member) = named
+        && let Some(name) = params.member(member).and_then(|name| name.text())
+        && sole(headers, &NAME)?.and_then(decoded).as_deref() != Some(&*name)
+    {
+        return Err(format!("the header `Mcp-Name` is not `{member}` of the body"));
+    }
+    let (Some(schema), "tools/call") = (schema, method) else { return Ok(()) };
+    let arguments = params.member("arguments");
+    let arguments = arguments.as_ref().map_or("{}", Raw::as_str);
+    each_parameter(schema, &mut Vec::new(), &mut |path, header| {
+        let value = path.iter().try_fold(arguments, |value, name| members(value, [name])?[0]);
+        check_parameter(headers, header, value)
+    })
+}
+
+/// Calls `see` with the place and the header of each parameter that has one.
+fn each_parameter<'a>(
+    schema: &'a Value,
+    path: &mut Vec<&'a str>,
+    see: &mut dyn FnMut(&[&'a str], &str) -> Result<(), String>,
+) -> Result<(), String> {
+    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        path.push(name);
+        if let Some(header) = property.get("x-mcp-header").and_then(Value::as_str).filter(|header| !header.is_empty()) {
+            see(path, header)?;
+        }
+        each_parameter(property, path, see)?;
+        path.pop();
+    }
+    Ok(())
+}
+
+fn check_parameter(headers: &HeaderMap, header: &str, value: Option<&str>) -> Result<(), String> {
+    // What is no name of a header is sent by nobody.
+    let Ok(name) = HeaderName::try_from(format!("{PARAM}{header}")) else { return Ok(()) };
+    let sent = sole(headers, &name)?;
+    // Only texts, numbers and truth values are sent.
+    let value = value.filter(|value| *value != "null" && !value.starts_with(['{', '[']));
+    let is_same = match (sent, value) {
+        (None, None) => true,
+        (Some(sent), Some(value)) => decoded(sent).is_some_and(|sent| is_equal(&sent, value)),
+        (None, Some(_)) | (Some(_), None) => false,
+    };
+    if is_same { Ok(()) } else { Err(format!("the header `Mcp-Param-{header}` is not the argument of the body")) }
+}
+
+/// Whether a header has the value of this JSON. Numbers are equal if they are the same number: `1.0` and `1`.
+fn is_equal(sent: &str, value: &str) -> bool {
+    if value.starts_with('"') {
+        return serde_json::from_str::<String>(value).is_ok_and(|value| value == sent);
+    }
+    let numbers = [sent, value].map(|text| serde_json::from_str::<Number>(text).ok());
+    match numbers {
+        [Some(sent), Some(value)] if sent.is_f64() || value.is_f64() => sent.as_f64() == value.as_f64(),
+        [Some(sent), Some(value)] => sent == value,
+        _ => sent == value,
+    }
+}
+
+/// The only value of a header.
+fn sole<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, String> {
+    if !headers.contains_key(name) {
+        return Ok(None);
+    }
+    one(headers, name).map(Some).ok_or_else(|| format!("the header `{name}` is repeated or is not text"))
+}
+
+/// A header's value, which can be in base64.
+fn decoded(value: &str) -> Option<String> {
+    let (before, after) = CODED;
+    match value.strip_prefix(before).and_then(|value| value.strip_suffix(after)) {
+        Some(coded) => String::from_utf8(STANDARD.decode(coded).ok()?).ok(),
+        None => Some(value.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_client_accepts_what_its_header_says() {
+        for (accept, json, events) in [
+            (None, true, false),
+            (Some("*/*"), true, false),
+            (Some("application/json"), true, false),
+            (Some("application/json, text/event-stream"), true, true),
+            (Some("TEXT/Event-Stream;q=0.5 , application/json;q=1"), true, true),
+            (Some("text/event-stream"), false, true),
+            (Some("application/json;q=0, text/event-stream"), false, true),
+            (Some("text/html"), false, false),
+            (Some(""), false, false),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(accept) = accept {
+                headers.insert(ACCEPT, HeaderValue::from_static(accept));
+            }
+            assert_eq!(Accepted::of(&headers), Accepted { json, events }, "{accept:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_in_headers_are_compared_as_numbers() {
+        for (sent, value, is_same) in [
+            ("1", "1", true),
+            ("1.0", "1", true),
+            ("1e2", "100", true),
+            ("9007199254740993", "9007199254740992", false),
+            ("1", "\"1\"", true),
+            ("1.0", "\"1\"", false),
+            ("true", "true", true),
+            ("2", "1", false),
+        ] {
+            assert_eq!(is_equal(sent, value), is_same, "{sent} {value}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Requests over HTTP that are refused before their method is looked at.
+//!
+//! In: headers and a message. Out: nothing, or the response with what is wrong.
+
+use axum::response::Response;
+use http::header::ALLOW;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use rmcp::model::{ErrorData, RequestId as RpcId};
+
+use super::events::{refused, refused_for};
+use super::handler::{Handler, VERSIONS};
+use super::headers::{self, VERSION, one};
+use super::meta::Meta;
+use super::opening;
+use super::raw::Raw;
+use super::request::{self, Request};
+use super::wire::{Bad, Message};
+use super::{resources, result};
+use crate::principal::Principal;
+use crate::service::Service;
+
+/// A refusal of a request, in a box.
+pub(super) type Refusal = Box<Response>;
+
+/// Refuses a call for which its tenant has no quota or no place now, before its tool is looked up, so that a refusal says
+/// nothing of the tools; and what is read as a resource where there is no room for it.
+pub(super) async fn admit(service: &Service, request: &Request, principal: &Principal) -> Result<(), Refusal> {
+    if request.method == "tools/call"
+        && let Err(busy) = service.check(principal)
+    {
+        let bad = Bad { id: Some(request.id.clone()), error: result::error_of(&busy) };
+        return Err(match busy.retry_after() {
+            Some(after) => {
+                let seconds = u64::try_from(after.as_millis().div_ceil(1000).max(1)).unwrap_or(u64::MAX);
+                refused_for(StatusCode::TOO_MANY_REQUESTS, &bad, seconds).into()
+            }
+            None => refused(StatusCode::SERVICE_UNAVAILABLE, &bad).into(),
+        });
+    }
+    if request.method == "resources/read"
+        && let Some(artifacts) = service.artifacts()
+    {
+        let uri = request.params.member("uri").and_then(|uri| uri.text()).unwrap_or_default();
+        let room = resources::room(artifacts, principal, &uri).await.unwrap_or_default();
+        if !request.take(room) {
+            service.refused(principal, "busy");
+            let bad = Bad { id: Some(request.id.clone()), error: request::busy() };
+            return Err(refused_for(StatusCode::SERVICE_UNAVAILABLE, &bad, 1).into());
+        }
+    }
+    Ok(())
+}
+
+/// The header of the revision.
+pub(super) fn version<'a>(headers: &'a HeaderMap, message: &Message) -> Result<Option<&'a str>, Refusal> {
+    if !headers.contains_key(VERSION) {
+        return Ok(None);
+    }
+    let Some(version) = one(headers, &VERSION) else {
+        let text = "the header `MCP-Protocol-Version` is repeated or is not text";
+        return Err(refused(StatusCode::BAD_REQUEST, &Bad::request(message.id(), text)).into());
+    };
+    let is_known = VERSIONS.iter().any(|served| served.as_str() == version);
+    if !is_known && message.meta.version.is_none() && !message.is_request("initialize") {
+        let error = ErrorData::unsupported_protocol_version(opening::unknown(version), &VERSIONS);
+        return Err(refused(StatusCode::BAD_REQUEST, &Bad { id: message.id(), error }).into());
+    }
+    Ok(Some(version))
+}
+
+/// Checks that a request is complete in itself, and that its headers are those of its body.
+pub(super) fn check_modern(
+    handler: &Handler,
+    headers: &HeaderMap,
+    version: Option<&str>,
+    id: &RpcId,
+    method: &str,
+    params: &Raw,
+    meta: &Meta,
+) -> Result<(), Refusal> {
+    if meta.version.is_some() && version != meta.version.as_deref() {
+        let text = "the header `MCP-Protocol-Version` is not the revision that `_meta` of the request names";
+        return Err(mismatch(id, text.to_owned()));
+    }
+    opening::check_metadata(meta)
+        .map_err(|error| refused(StatusCode::BAD_REQUEST, &Bad { id: Some(id.clone()), error }))?;
+    if !meta.is_modern() {
+        return Ok(());
+    }
+    let name = params.member("name").filter(|_| method == "tools/call").and_then(|name| name.text());
+    let schema = name.and_then(|name| handler.header_schema(&name));
+    headers::check(headers, method, params, schema.as_ref()).map_err(|text| mismatch(id, text))
+}
+
+pub(super) fn mismatch(id: &RpcId, text: String) -> Refusal {
+    let error = ErrorData::header_mismatch(text, None);
+    refused(StatusCode::BAD_REQUEST, &Bad { id: Some(id.clone()), error }).into()
+}
+
+pub(super) fn not_acceptable(id: Option<RpcId>, hint: &str) -> Response {
+    let bad = Bad::request(id, "the client accepts none of the types of the answer").with_hint(hint);
+    refused(StatusCode::NOT_ACCEPTABLE, &bad)
+}
+
+pub(super) fn not_allowed(allowed: &'static str) -> Refusal {
+    let bad = Bad::request(None, format!("this method is not allowed here: {allowed}"));
+    let mut response = refused(StatusCode::METHOD_NOT_ALLOWED, &bad);
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    response.into()
+}
+
+pub(super) fn needs_session(id: Option<RpcId>) -> Refusal {
+    let bad = Bad::request(id, "the message needs a session: open one with `initialize`, and send `Mcp-Session-Id`");
+    refused(StatusCode::BAD_REQUEST, &bad).into()
+}
+
+pub(super) fn no_session(id: Option<RpcId>) -> Refusal {
+    refused(StatusCode::NOT_FOUND, &Bad::request(id, "there is no such session: open one with `initialize`")).into()
+}

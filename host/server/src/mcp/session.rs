@@ -1,0 +1,192 @@
+//! One session: what a client said when it opened it, its requests that run, and what the server asks it.
+//!
+//! In: ids of requests, questions, answers. Out: [`Running`] for a request that runs, [`Asking`] for a question that is open.
+//! Invariants: an id is in use until the task of its request has ended, also if its connection ended before; a session has a
+//! bounded number of open questions.
+#![expect(deprecated, reason = "clients of the session era use the log of the protocol")]
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use rmcp::model::{LoggingLevel, RequestId};
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use toolcell::defence::{Defence, stands};
+
+use super::client::Capabilities;
+use super::outbox::Outbox;
+use super::raw::Raw;
+use crate::http::body::Held;
+
+/// Requests that run, by their ids. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Requests(Arc<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    running: Mutex<HashMap<RequestId, CancellationToken>>,
+    ended: Notify,
+}
+
+/// A request that runs, until its task drops this.
+#[derive(Debug)]
+pub(super) struct Running {
+    requests: Requests,
+    id: RequestId,
+    /// Cancelled when the client cancels the request, or its session ends.
+    pub(super) cancelled: CancellationToken,
+}
+
+impl Requests {
+    /// Enters a request. `None`: one with this id runs.
+    pub(super) fn enter(&self, id: &RequestId, end: &CancellationToken) -> Option<Running> {
+        let mut running = self.0.running.lock();
+        if running.contains_key(id) {
+            return None;
+        }
+        let cancelled = end.child_token();
+        running.insert(id.clone(), cancelled.clone());
+        Some(Running { requests: self.clone(), id: id.clone(), cancelled })
+    }
+
+    /// Cancels a request, if it runs.
+    pub(super) fn cancel(&self, id: &RequestId) {
+        if let Some(cancelled) = self.0.running.lock().get(id) {
+            cancelled.cancel();
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.0.running.lock().len()
+    }
+
+    /// Returns when fewer than `most` run, or none of them was cancelled: those end soon.
+    pub(super) async fn settled(&self, most: usize) {
+        loop {
+            let mut ended = std::pin::pin!(self.0.ended.notified());
+            ended.as_mut().enable();
+            let is_settled = {
+                let running = self.0.running.lock();
+                running.len() < most || !running.values().any(CancellationToken::is_cancelled)
+            };
+            if is_settled {
+                return;
+            }
+            ended.await;
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.requests.0.running.lock().remove(&self.id);
+        self.requests.0.ended.notify_waiters();
+    }
+}
+
+/// One session.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) capabilities: Capabilities,
+    /// The least severe level of the log that the client gets.
+    pub(super) level: Mutex<LoggingLevel>,
+    pub(super) requests: Requests,
+    /// What belongs to no request.
+    pub(super) common: Arc<Outbox>,
+    /// Cancelled when the session ends.
+    pub(super) end: CancellationToken,
+    /// Cancelled when no answer of the client can come any more.
+    pub(super) no_answers: CancellationToken,
+    /// Whether the client is told of changes.
+    is_told: AtomicBool,
+    open: Mutex<Open>,
+    most_open: usize,
+    /// When the client last sent something, or a request ended.
+    last: Mutex<Instant>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    next: i64,
+    questions: HashMap<RequestId, oneshot::Sender<Reply>>,
+}
+
+/// What the client answered, and what the request with the answer holds.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) answer: Result<Raw, Raw>,
+    _held: Option<Held>,
+}
+
+/// A question that is open, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Asking {
+    session: Arc<Session>,
+    pub(super) id: RequestId,
+    pub(super) reply: oneshot::Receiver<Reply>,
+}
+
+impl Session {
+    /// A session with at most so many open questions.
+    pub(super) fn new(capabilities: Capabilities, common: Arc<Outbox>, most_open: usize) -> Self {
+        Self {
+            capabilities,
+            level: Mutex::new(LoggingLevel::Info),
+            requests: Requests::default(),
+            common,
+            end: CancellationToken::new(),
+            no_answers: CancellationToken::new(),
+            is_told: AtomicBool::new(false),
+            open: Mutex::default(),
+            most_open: if stands(Defence::OpenQuestions) { most_open } else { usize::MAX },
+            last: Mutex::new(Instant::now()),
+        }
+    }
+
+    /// Whether the client asks for the first time to be told of changes.
+    pub(super) fn begins_to_be_told(&self) -> bool {
+        !self.is_told.swap(true, Ordering::AcqRel)
+    }
+
+    /// Opens a question. `None`: as many are open as may be.
+    pub(super) fn ask(self: &Arc<Self>) -> Option<Asking> {
+        let (sender, reply) = oneshot::channel();
+        let mut open = self.open.lock();
+        if open.questions.len() >= self.most_open {
+            return None;
+        }
+        let id = RequestId::Number(open.next);
+        open.next += 1;
+        open.questions.insert(id.clone(), sender);
+        Some(Asking { session: Arc::clone(self), id, reply })
+    }
+
+    /// Hands the client's answer on to the request that asked. Other answers are ignored.
+    pub(super) fn answered(&self, id: &RequestId, answer: Result<Raw, Raw>, held: Option<Held>) {
+        let question = self.open.lock().questions.remove(id);
+        if let Some(question) = question {
+            // Fails only for a request that has ended.
+            let _ = question.send(Reply { answer, _held: held });
+        }
+    }
+
+    /// Notes that the client sent something.
+    pub(super) fn touch(&self) {
+        *self.last.lock() = Instant::now();
+    }
+
+    /// Since when the session does nothing: no request runs, or each of them waits for an answer of the client.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        let waiting = if stands(Defence::IdleSessions) { self.open.lock().questions.len() } else { 0 };
+        (self.requests.count() <= waiting).then(|| *self.last.lock())
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.session.open.lock().questions.remove(&self.id);
+    }
+}

@@ -1,0 +1,63 @@
+//! Members of a JSON object, read as text.
+//!
+//! In: the text of an object, and names. Out: the text of each member of these names.
+//! Invariants: no tree is made, however large the other members are.
+
+use std::borrow::Cow;
+
+use serde::Deserializer as _;
+use serde::de::{MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// The members of these names. `None` if the text is no object.
+pub(crate) fn members<'a, const N: usize>(text: &'a str, names: [&str; N]) -> Option<[Option<&'a str>; N]> {
+    let mut found = [None; N];
+    each_member(text, |name, value| {
+        if let Some(at) = names.iter().position(|wanted| *wanted == name) {
+            found[at] = Some(value);
+        }
+    })?;
+    Some(found)
+}
+
+/// Calls `see` with the name and the text of each member. `None` if the text is no object.
+pub(crate) fn each_member<'a>(text: &'a str, see: impl FnMut(&str, &'a str)) -> Option<()> {
+    struct Members<F>(F);
+
+    impl<'de, F: FnMut(&str, &'de str)> Visitor<'de> for Members<F> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<(), A::Error> {
+            while let Some(name) = members.next_key::<Cow<'de, str>>()? {
+                (self.0)(&name, members.next_value::<&'de RawValue>()?.get());
+            }
+            Ok(())
+        }
+    }
+
+    let mut parser = serde_json::Deserializer::from_str(text);
+    parser.deserialize_map(Members(see)).ok()
+}
+
+/// Whether the text is a JSON object. It is known to be JSON.
+pub(crate) fn is_object(text: &str) -> bool {
+    text.trim_ascii_start().starts_with('{')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_found_as_text() {
+        let text = r#" {"a" : [1, {"b":2}], "\u0062":"x", "c":null} "#;
+        let found = members(text, ["b", "a", "d"]);
+        assert_eq!(found, Some([Some("\"x\""), Some("[1, {\"b\":2}]"), None]));
+        assert_eq!(members("[1]", ["a"]), None);
+        assert!(is_object(" {}") && !is_object("[]"));
+    }
+}
