@@ -14,6 +14,7 @@ mod packaging;
 mod registries;
 mod served;
 mod shell;
+mod suites;
 mod test;
 
 use std::process::ExitCode;
@@ -26,6 +27,7 @@ cargo xtask conformance  the public MCP conformance suite against a fixture serv
 cargo xtask clients  agents in Python and TypeScript, and the MCP Inspector, against `toolcell serve`
 cargo xtask languages  tools in Python, C and Rust built with their compilers, and published programs
 cargo xtask openapi  requests made from the OpenAPI document, against `toolcell serve`
+cargo xtask suites DIR  how much of JSON-Schema-Test-Suite in DIR is answered as it says; `--verbose` prints the rest
 cargo xtask packaging  the systemd unit by `systemd-analyze`, the container file by hadolint
 cargo xtask lint    formatting, lints, documentation, packages, and the licences and sources of the dependencies
 cargo xtask js-runtime  the JavaScript runtime of `toolcell build`, built anew with Zig
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         ["clients"] => clients::run(),
         ["languages"] => languages::run(),
         ["openapi"] => openapi::run(),
+        ["suites", rest @ ..] => suites::run(rest),
         ["package"] => package::run(),
         ["packaging"] => packaging::run(),
         ["js-runtime"] => js_runtime::run(),

@@ -34,7 +34,8 @@ pub struct Built {
     pub language: Language,
     /// The names of its tools, where the build finds them: empty for Python and Rust.
     pub tools: Vec<String>,
-    /// What a C compiler warned of, in its own words. Empty if it did not.
+    /// What a C compiler warned of, in its own words, and what of the tools' schemas is not enforced, where the build finds
+    /// it. Empty if there is none.
     pub warnings: String,
     /// How long the build took.
     pub time: Duration,
@@ -68,16 +69,15 @@ pub fn build_with(source: &Path, out: Option<&Path>, tell: &dyn Fn(Step)) -> Res
     let component = match (&entry, language) {
         (Some(entry), Language::JavaScript | Language::TypeScript) => {
             let made = snapshot::snapshot(&modules::collect(&folder, entry)?)?;
-            tools = made.tools;
+            (tools, warnings) = (made.tools, made.warnings.join("\n"));
             described(&made.component, language)?
         }
         (Some(entry), Language::C) => {
             let made = c::build(&folder, entry, source.is_dir(), tell)?;
-            warnings = made.warnings;
-            tools = tools::names(
-                &made.component,
-                "correct the name, `TC_JSON` or `TC_NEEDS` of the tool in `TOOLCELL_TOOL`",
-            )?;
+            let hint = "correct the name, `TC_JSON` or `TC_NEEDS` of the tool in `TOOLCELL_TOOL`";
+            let (names, unenforced) = tools::names(&made.component, hint)?;
+            let texts = std::iter::once(made.warnings).chain(unenforced).filter(|text| !text.is_empty());
+            (tools, warnings) = (names, texts.collect::<Vec<_>>().join("\n"));
             described(&made.component, language)?
         }
         (Some(entry), Language::Python | Language::Rust) => python::build(&folder, entry, tell)?,

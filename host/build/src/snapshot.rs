@@ -19,7 +19,7 @@ use crate::cases::grants;
 use crate::machine::{Compiled, Machine, Stopped};
 use crate::modules::Modules;
 use crate::trim::{self, Unused};
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, tools};
 
 /// The runtime: `guest-sdk/js`, built by `cargo xtask js-runtime`.
 const RUNTIME: &[u8] = include_bytes!("../runtime/runtime.wasm");
@@ -58,10 +58,11 @@ struct Given {
     needs: Vec<Need>,
 }
 
-/// A component, and the names of its tools.
+/// A component, the names of its tools, and what of their schemas is not enforced.
 pub(crate) struct Snapshot {
     pub(crate) component: Vec<u8>,
     pub(crate) tools: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Evaluates the modules and makes a component of what they leave.
@@ -99,7 +100,8 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
         let hint = "import less: one function by its path, where a package offers it";
         return Err(Error::new(ErrorKind::Source, message, hint));
     }
-    Ok(Snapshot { component, tools: definitions.into_iter().map(|definition| definition.name).collect() })
+    let warnings = definitions.iter().flat_map(tools::unenforced).collect();
+    Ok(Snapshot { component, tools: definitions.into_iter().map(|definition| definition.name).collect(), warnings })
 }
 
 /// The definition, if a host would take it.

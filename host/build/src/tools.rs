@@ -1,24 +1,31 @@
 //! The tools of a component that was just built: what compiles can still have a definition that cannot be used.
 
 use tokio::runtime::Builder;
-use toolcell::{Component, Engine, Grants, Missing, Optimise};
+use toolcell::{Component, Definition, Engine, Grants, Missing, Optimise};
 
 use crate::{Error, ErrorKind};
 
-/// The names of the tools. `hint` says where the author corrects them.
+/// The names of the tools, and what of them cannot be used or is not enforced. `hint` says where the author corrects them.
 ///
 /// # Errors
 /// [`ErrorKind::Source`] if the component cannot be loaded.
-pub(crate) fn names(component: &[u8], hint: &str) -> Result<Vec<String>, Error> {
+pub(crate) fn names(component: &[u8], hint: &str) -> Result<(Vec<String>, Vec<String>), Error> {
     let named = || {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(Error::internal)?;
         let engine = Engine::builder().optimise(Optimise::Never).build().map_err(Error::internal)?;
         let loading = Component::load_with(&engine, component, Grants::default(), Missing::Denied);
         let loaded = runtime.block_on(loading);
         let loaded = loaded.map_err(|error| Error::new(ErrorKind::Source, error.to_string(), hint))?;
-        Ok(loaded.definitions().map(|tool| tool.name.clone()).collect())
+        let left_out = loaded.left_out().map(|(_, problem)| problem.to_owned());
+        let warnings = left_out.chain(loaded.described().flat_map(unenforced)).collect();
+        Ok((loaded.definitions().map(|tool| tool.name.clone()).collect(), warnings))
     };
     // On a thread of its own: the caller may be in a runtime already, where nothing may wait.
     std::thread::scope(|scope| scope.spawn(named).join())
         .unwrap_or_else(|_| Err(Error::internal("the component could not be looked at")))
+}
+
+/// What of the schemas of a tool is not enforced.
+pub(crate) fn unenforced(tool: &Definition) -> Vec<String> {
+    tool.unenforced().into_iter().map(|problem| format!("{}: {problem}", tool.name)).collect()
 }

@@ -42,6 +42,11 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
+    /// The shown definitions as the component gives them.
+    fn described<'b>(&'b self, component: &'b Component) -> impl Iterator<Item = &'b Definition> {
+        component.described().filter(|tool| self.tool.is_none_or(|name| tool.name == name))
+    }
+
     /// The definitions that are shown.
     fn shown<'b>(&'b self, component: &'b Component) -> impl Iterator<Item = &'b Definition> {
         component.definitions().filter(|tool| self.tool.is_none_or(|name| tool.name == name))
@@ -100,7 +105,10 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
     if args.json {
         return Ok(ExitStatus::Ok);
     }
-    seen.shown(&component).for_each(|tool| warn(printer, "", tool));
+    seen.described(&component).for_each(|tool| warn(printer, "", tool));
+    for (_, problem) in component.left_out() {
+        printer.note("warning", &format!("a tool is left out: {}", clean::shown(problem)));
+    }
     if let Some(kind) = &proposal {
         let word = kind.word();
         printer.note(
@@ -136,8 +144,12 @@ fn proposal(chosen: &Chosen<'_>, examination: &Examination) -> Option<ComponentK
     })
 }
 
-/// Warns of what in a definition seems to be written to steer a model; `of` names its component, where that is not clear.
+/// Warns of what in a definition seems to be written to steer a model, and of what is not enforced; `of` names its component,
+/// where that is not clear.
 pub(crate) fn warn(printer: &Printer, of: &str, tool: &Definition) {
+    for problem in tool.unenforced() {
+        printer.note("warning", &format!("{of}{}: {}", tool.name, clean::shown(&problem)));
+    }
     for suspicion in tool.suspicions() {
         let (place, excerpt) = (clean::shown(&suspicion.place), clean::shown(&suspicion.excerpt));
         printer.note("warning", &format!("{of}{}{place} {}: \"{excerpt}\"", tool.name, suspicion.kind));
@@ -190,6 +202,11 @@ fn to_json(
             shown["rights"][&tool.name] = json!(left(chosen, tool)?);
             shown["suspicions"][&tool.name] = json!(tool.suspicions());
         }
+        for tool in seen.described(component) {
+            shown["unenforced"][&tool.name] = json!(tool.unenforced());
+        }
+        shown["left_out"] =
+            component.left_out().map(|(tool, problem)| json!({"tool": tool, "problem": problem})).collect();
         let tools: Vec<_> = component.definitions().collect();
         shown["lint"] = json!(lint::findings(kind, examination, contents, &tools));
     }

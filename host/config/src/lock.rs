@@ -81,7 +81,7 @@ impl Approved {
             kind: component.kind().to_string(),
             imports: seen.imports.iter().map(|(name, _)| name.clone()).collect(),
             publisher,
-            tools: component.definitions().map(|tool| (tool.name.clone(), tool.clone())).collect(),
+            tools: component.described().map(|tool| (tool.name.clone(), tool.clone())).collect(),
         }
     }
 }

@@ -85,7 +85,8 @@ impl Executor {
     }
 
     /// The limits for every call.
-    pub(crate) fn limits(&self) -> Limits {
+    #[must_use]
+    pub fn limits(&self) -> Limits {
         self.limits.unwrap_or_default()
     }
 

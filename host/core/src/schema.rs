@@ -1,50 +1,69 @@
 //! Arguments and results against JSON Schema.
 //!
 //! In: a schema of a stranger and a value. Out: a compiled [`Schema`], or every [`Fault`] of the value.
-//! Invariants: pure, offline, bounded: no reference leaves the document, no pattern backtracks, and a schema whose
-//! check could take long is refused when it is compiled, or the value when it is checked.
+//! Invariants: pure, offline, bounded: no reference leaves the document, and a schema whose check could take long is
+//! refused when it is compiled, or the value when it is checked.
 //! Source: docs/contract.md, section 4; JSON Schema 2020-12.
 
+mod ecma;
 mod fault;
+mod index;
+mod keywords;
 mod measure;
+mod pattern;
+mod translate;
 mod unique;
 mod work;
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
-use crate::defence::{Defence, stands};
+use crate::definition::Definition;
 use crate::json::Json;
 use crate::outcome::Question;
 use crate::refusal::{Fault, FaultKind};
+use translate::{Translated, translate};
 use work::Work;
-
-/// Memory of one compiled pattern in bytes: ordinary patterns take a few KiB, `(x{1,1000}){1000}` would take gigabytes.
-const PATTERN_BYTES: usize = 128 << 10;
 
 /// A compiled schema.
 #[derive(Debug)]
 pub(crate) struct Schema {
-    schema: Value,
+    translated: Translated,
     validator: Validator,
     work: Work,
 }
 
 impl Schema {
-    /// Compiles a schema.
+    /// Compiles a schema of any draft.
     ///
     /// # Errors
     /// What is wrong with the schema, in words for its author.
     pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
-        let work = Work::estimate(schema)?;
-        let most = if stands(Defence::PatternBytes) { PATTERN_BYTES } else { usize::MAX };
-        let validator = jsonschema::draft202012::options()
+        work::admit(schema)?;
+        let translated = translate(schema)?;
+        let work = Work::estimate(&translated.schema)?;
+        let most = pattern::most_bytes();
+        let (named, backtracks) = pattern::spell_names(&translated.schema);
+        let options = jsonschema::draft202012::options()
             .offline()
-            .with_pattern_options(PatternOptions::regex().size_limit(most).dfa_size_limit(most))
-            .with_keyword("uniqueItems", unique::keyword)
-            .build(schema)
-            .map_err(|error| format!("not a usable JSON Schema: {error}"))?;
-        Ok(Self { schema: schema.clone(), validator, work })
+            .with_keyword("pattern", pattern::keyword)
+            .with_keyword("uniqueItems", unique::keyword);
+        let options = if backtracks {
+            let engine = PatternOptions::fancy_regex().backtrack_limit(pattern::backtracks());
+            options.with_pattern_options(engine.size_limit(most).dfa_size_limit(most))
+        } else {
+            options.with_pattern_options(PatternOptions::regex().size_limit(most).dfa_size_limit(most))
+        };
+        let validator = options.build(&named).map_err(|error| {
+            let place = error.instance_path().as_str();
+            format!("not a usable JSON Schema: at `{place}`: {error}")
+        })?;
+        Ok(Self { translated, validator, work })
+    }
+
+    /// The schema in 2020-12, as it is checked.
+    pub(crate) fn text(&self) -> &Value {
+        &self.translated.schema
     }
 
     /// Checks a value.
@@ -54,16 +73,37 @@ impl Schema {
     /// where the value and the schema are so large that looking for all would cost too much.
     pub(crate) fn check(&self, value: &Value) -> Result<(), Vec<Fault>> {
         self.work.afford(value)?;
-        if self.validator.is_valid(value) {
+        let (is_valid, unfinished) = pattern::watched(|| self.validator.is_valid(value));
+        if let Some(unfinished) = unfinished {
+            return Err(vec![fault::unfinished(value, unfinished)]);
+        }
+        if is_valid {
             return Ok(());
         }
         if self.work.affords_all_faults(value) {
-            return Err(fault::all(&self.schema, value, self.validator.iter_errors(value)));
+            let all = || fault::all(&self.translated.schema, value, self.validator.iter_errors(value));
+            return Err(pattern::watched(all).0);
         }
         // Even the first error may hold all those of its alternatives.
         let message =
             "expected a value that fits the tool's schema; this value does not, and is too large to say where";
         Err(vec![Fault::of_kind("", FaultKind::Schema { message: message.to_owned() })])
+    }
+}
+
+impl Definition {
+    /// What of its schemas cannot be enforced and is left out when a [`Tool`](crate::Tool) is made of it, such as a pattern that
+    /// is not a regular expression. Each text begins with the place, as a JSON pointer from `parameters` or `output`.
+    #[must_use]
+    pub fn unenforced(&self) -> Vec<String> {
+        let parts = [("parameters", &self.parameters), ("output", &self.output)];
+        let each = parts.into_iter().filter_map(|(part, schema)| Some((part, schema.as_ref()?)));
+        let found = each.flat_map(|(part, schema)| {
+            let translated = work::admit(schema).and_then(|()| translate(schema));
+            let warnings = translated.map(|translated| translated.warnings).unwrap_or_default();
+            warnings.into_iter().map(move |(at, problem)| format!("{part}{at} {problem}"))
+        });
+        found.collect()
     }
 }
 
@@ -81,5 +121,7 @@ impl Question {
 
 #[cfg(test)]
 mod bombs;
+#[cfg(test)]
+mod drafts;
 #[cfg(test)]
 mod tests;

@@ -105,17 +105,19 @@ impl Tool {
         Self::assembled(Definition::unchecked(name.to_owned(), String::new()), (None, None), None)
     }
 
-    fn build(definition: Definition, handler: Option<Arc<dyn Handler>>) -> Result<Self, Error> {
+    fn build(mut definition: Definition, handler: Option<Arc<dyn Handler>>) -> Result<Self, Error> {
         definition.check()?;
-        let compile = |schema: &Option<_>| {
-            schema
-                .as_ref()
-                .map(|schema| Schema::compile(schema).map(Arc::new))
-                .transpose()
-                .map_err(|problem| Error::definition(&definition.name, problem))
+        let name = definition.name.clone();
+        let compile = |part: &str, schema: &mut Option<Value>| {
+            let Some(given) = schema else { return Ok(None) };
+            let compiled = Schema::compile(given)
+                .map_err(|problem| Error::definition(&name, format_args!("in its `{part}`: {problem}")))?;
+            *given = compiled.text().clone();
+            Ok::<_, Error>(Some(Arc::new(compiled)))
         };
-        let schemas = (compile(&definition.parameters)?, compile(&definition.output)?);
-        Ok(Self::assembled(definition, schemas, handler))
+        let parameters = compile("parameters", &mut definition.parameters)?;
+        let output = compile("output", &mut definition.output)?;
+        Ok(Self::assembled(definition, (parameters, output), handler))
     }
 
     /// The tool of these parts: the schemas are those of the parameters and of the output.
@@ -314,7 +316,8 @@ impl Tool {
         }
     }
 
-    /// The definition.
+    /// The definition, with its schemas in JSON Schema 2020-12: a schema of an earlier draft is translated, and what cannot be
+    /// enforced is left out (see [`Definition::unenforced`]).
     #[must_use]
     pub fn definition(&self) -> &Definition {
         &self.0.definition

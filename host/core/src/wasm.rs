@@ -22,6 +22,8 @@ use crate::tool::{self, Tool};
 pub struct Component {
     loaded: LoadedComponent,
     tools: Arc<[Tool]>,
+    /// The names of tools that cannot be used, each with its problem.
+    left_out: Arc<[(String, String)]>,
 }
 
 impl Component {
@@ -110,15 +112,18 @@ impl Component {
             grants.store = Some(loaded.examination().digest.clone());
         }
         let grants = Arc::new(grants);
-        let tools = loaded.definitions().iter().map(|definition| {
+        let tool = |definition: &Definition| {
             let rights = Rights::in_component(Arc::clone(&grants), definition, loaded.definitions())
                 .map_err(|bad| Error::definition(&definition.name, format_args!("in `needs`: {bad}")))?;
             let (loaded, checks) = (loaded.clone(), definition.checks);
             let handler = WasmHandler { loaded, checks, rights: Arc::new(rights.clone()), reads_arguments };
             Tool::with_handler(definition.clone(), handler).map(|tool| tool.with_rights(rights))
-        });
-        let tools = tools.collect::<Result<_, Error>>()?;
-        Ok(Self { loaded, tools })
+        };
+        let (tools, left_out) = usable(loaded.definitions(), tool)?;
+        for (tool, problem) in &left_out {
+            tracing::warn!(tool, problem, "a tool cannot be used; the others of its component can");
+        }
+        Ok(Self { loaded, tools: tools.into(), left_out: left_out.into() })
     }
 
     /// The tools, in the component's order.
@@ -135,9 +140,21 @@ impl Component {
         tool::named(&self.tools, name)
     }
 
-    /// The definitions, in the component's order.
+    /// The definitions of its tools, in the component's order, with their schemas in JSON Schema 2020-12.
     pub fn definitions(&self) -> impl Iterator<Item = &Definition> {
         self.tools.iter().map(Tool::definition)
+    }
+
+    /// The same definitions as the component gives them, for example to [recognise](Definition::hash) them.
+    pub fn described(&self) -> impl Iterator<Item = &Definition> {
+        let is_tool = |definition: &&Definition| !self.left_out.iter().any(|(name, _)| *name == definition.name);
+        self.loaded.definitions().iter().filter(is_tool)
+    }
+
+    /// The tools that cannot be used, each by its name with the problem in its definition. A component all of whose tools
+    /// are unusable is not loaded.
+    pub fn left_out(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.left_out.iter().map(|(name, problem)| (&**name, &**problem))
     }
 
     /// What can be seen of it without running it: digest, size and imports.
@@ -271,5 +288,57 @@ impl Handler for WasmHandler {
 
     fn keeps_time(&self) -> bool {
         true
+    }
+}
+
+/// The tools that can be made of these definitions, and the names of the others with the problem of each.
+///
+/// # Errors
+/// The first problem, if there is no usable tool.
+fn usable(
+    definitions: &[Definition],
+    make: impl Fn(&Definition) -> Result<Tool, Error>,
+) -> Result<(Vec<Tool>, Vec<(String, String)>), Error> {
+    let (mut tools, mut left_out, mut first) = (Vec::new(), Vec::new(), None);
+    for definition in definitions {
+        match make(definition) {
+            Ok(tool) => tools.push(tool),
+            Err(error) => {
+                left_out.push((definition.name.clone(), error.to_string()));
+                first = first.or(Some(error));
+            }
+        }
+    }
+    match first {
+        Some(error) if tools.is_empty() => Err(error),
+        Some(_) | None => Ok((tools, left_out)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_tool_is_listed_with_schemas_in_2020_12() {
+        let old = json!({"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {}});
+        let definition = Definition::new("old", "").unwrap().with_parameters(old.clone()).with_output(old);
+        let tool = Tool::manual(definition).unwrap();
+        let new = json!({"type": "object", "properties": {}});
+        assert_eq!((&tool.definition().parameters, &tool.definition().output), (&Some(new.clone()), &Some(new)));
+        assert!(tool.output().is_some_and(|schema| schema.check(&json!([])).is_err()));
+    }
+
+    #[test]
+    fn a_bad_tool_takes_no_other_away() {
+        let good = Definition::new("good", "").unwrap();
+        let bad = Definition::new("bad", "").unwrap().with_parameters(json!({"$ref": "other.json"}));
+        let make = |definition: &Definition| Tool::manual(definition.clone());
+        let (tools, left_out) = usable(&[bad.clone(), good], make).unwrap();
+        assert_eq!(tools.iter().map(|tool| tool.definition().name.as_str()).collect::<Vec<_>>(), ["good"]);
+        let [(name, problem)] = left_out.as_slice() else { panic!("{left_out:?}") };
+        assert!(name == "bad" && problem.contains("at `/$ref`: `other.json` is in another document"), "{problem}");
+        assert!(usable(&[bad], make).unwrap_err().is_definition());
     }
 }

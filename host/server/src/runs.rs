@@ -43,7 +43,7 @@ pub struct RunRequest {
     pub context: CallContext,
     /// Tightens the limits of each call.
     pub limits: Limits,
-    /// Wall time of each call.
+    /// Wall time of each call. `None`: that of its tool.
     pub tool_timeout: Option<Duration>,
     /// The most calls at once. The tenant's quota can make it less.
     pub max_concurrency: Option<usize>,
@@ -178,7 +178,8 @@ impl Service {
             .with_on_tool_error(request.on_tool_error)
             .with_unknown_tools(request.unknown_tools)
             .with_abort(admitted.signal());
-        options.tool_timeout = request.tool_timeout;
+        // Each tool has its own time within that of the executor.
+        options.tool_timeout = request.tool_timeout.or(Some(view.executor.limits().timeout));
         // Nothing asked for is told as the run tells it, whatever the quota.
         options.max_concurrency = Some(if request.max_concurrency == Some(0) { 0 } else { admitted.slots().max(1) });
         let is_whole = registry.toolbox().tools().count() == view.tools.len();

@@ -177,6 +177,8 @@ defences! {
     Subschemas = "subschemas",
     /// Subschemas stand inside each other so deep and no deeper.
     SchemaDepth = "schema-depth",
+    /// The copies that dynamic references of a schema need are bounded.
+    SchemaCopies = "schema-copies",
     /// No reference leaves a schema.
     SchemaReferences = "schema-references",
     /// The steps of a check against a schema are bounded.
@@ -185,6 +187,8 @@ defences! {
     PatternBytes = "pattern-bytes",
     /// The patterns of a schema are bounded.
     Patterns = "patterns",
+    /// A pattern that has to go back does so a bounded number of times, on texts of bounded length.
+    PatternBacktracks = "pattern-backtracks",
     /// The work of patterns on a value is bounded.
     PatternWork = "pattern-work",
     // -- a call's words

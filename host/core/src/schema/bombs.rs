@@ -85,6 +85,12 @@ fn schemas_that_multiply() -> Vec<Bomb> {
             nested(120, json!(1), |inner| json!([inner])),
         ),
         ("a long way in place", chain(390, |next| json!({"not": next}), json!({})), json!({})),
+        (
+            "dynamic, two ways inside",
+            json!({"$dynamicAnchor": "n", "anyOf": each(2, |n| json!({"properties": {"a": {"$dynamicRef": "#n"},
+                format!("x{n}"): false}}))}),
+            nested(100, json!(1), |inner| json!({"a": inner})),
+        ),
         ("too many", json!({"anyOf": each(20_000, |_| true)}), json!({})),
     ]
 }
@@ -109,6 +115,23 @@ fn values_that_are_large() -> Vec<Bomb> {
         ("a pattern, again", again(1_900, json!({"pattern": "^[ab]*$"})), text()),
         ("a slow pattern", json!({"pattern": "a[ab]{300}x*$"}), text()),
         ("a nested pattern", json!({"pattern": "^((a+)+b?)*c$"}), text()),
+        ("a look at each step", json!({"pattern": "^(?:(?=.*$)(?:x|x|x))*y$"}), json!("x".repeat(1_000))),
+        (
+            "looks in looks",
+            json!({"items": {"pattern": "^(?:(?=(?:(?=(?:(?=x)x)*)x)*)x)*$"}}),
+            each(MIB / 50, |n| "x".repeat(20 + n % 20)),
+        ),
+        (
+            "looks before each way back",
+            json!({"pattern": "^(?:x|xx?|x{1,9}){1,9}(?:(?=.*x)x){900}y"}),
+            json!("x".repeat(1_000)),
+        ),
+        ("back-references", json!({"items": {"pattern": "^(x+x+)+\\1y"}}), each(MIB / 50, |_| "x".repeat(40))),
+        (
+            "names that look around",
+            json!({"patternProperties": members(100, |n| (format!("^(x+x+)+(?=y){n}"), json!(true)))}),
+            members(500, |n| (format!("{}{n}", "x".repeat(2_000)), json!(0))),
+        ),
         ("a large pattern", json!({"pattern": "(x{1,1000}){1000}"}), text()),
         (
             "patterns for names",

@@ -7,6 +7,7 @@ use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::{Map, Number, Value};
 
 use crate::json::parse_strict;
+use super::pattern::BACKTRACKS;
 use crate::names;
 use crate::refusal::{Fault, FaultKind, LengthUnit, MAX_FAULTS, shorten};
 
@@ -42,6 +43,31 @@ pub(super) fn all<'a>(schema: &Value, value: &Value, errors: impl Iterator<Item 
         faults.push(Fault::of_kind("", FaultKind::More { count: more }));
     }
     faults
+}
+
+/// The fault of a value with a text in it that a pattern could not be matched with.
+pub(super) fn unfinished(value: &Value, (pattern, text): (String, String)) -> Fault {
+    let message = format!(
+        "expected a text that can be matched with the pattern `{}` in {BACKTRACKS} steps back; a shorter text takes fewer",
+        shorten(&pattern, QUOTE)
+    );
+    let place = place_of(value, &text).unwrap_or_default();
+    Fault::of_kind(&place, FaultKind::Schema { message }).with_got(quote(&Value::String(text)))
+}
+
+/// The place of the first text of this value.
+fn place_of(value: &Value, text: &str) -> Option<String> {
+    match value {
+        Value::String(found) => (found == text).then(String::new),
+        Value::Array(items) => {
+            let mut items = items.iter().enumerate();
+            items.find_map(|(index, item)| Some(format!("/{index}{}", place_of(item, text)?)))
+        }
+        Value::Object(members) => {
+            members.iter().find_map(|(name, member)| Some(format!("{}{}", below("", name), place_of(member, text)?)))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
 }
 
 fn explain(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
@@ -155,7 +181,10 @@ fn faults_of(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
         Kind::MaxProperties { limit } => one(FaultKind::at_most(*limit, LengthUnit::Members)),
         Kind::Pattern { pattern } => one(FaultKind::Pattern { pattern: pattern.clone() }),
         Kind::Format { format } => one(FaultKind::Format { format: format.clone() }),
-        // The only keyword of our own.
+        // The keywords of our own are `pattern`, whose message is the pattern, and `uniqueItems`.
+        Kind::Custom { keyword, message } if keyword == "pattern" => {
+            one(FaultKind::Pattern { pattern: message.clone() })
+        }
         Kind::UniqueItems | Kind::Custom { .. } => one(FaultKind::UniqueItems),
         Kind::MultipleOf { multiple_of } => one(FaultKind::MultipleOf { multiple_of: plain(*multiple_of) }),
         Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {

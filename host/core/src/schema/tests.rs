@@ -245,18 +245,14 @@ fn hostile_schemas_are_refused() {
     for (why, schema) in [
         ("never end", json!({"$ref": "#"})),
         ("never end", json!({"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"not": {"$ref": "#"}}}})),
-        ("only point into", json!({"$ref": "http://127.0.0.1/schema"})),
-        ("only point into", json!({"$ref": "file:///etc/passwd"})),
-        ("not supported", json!({"$dynamicRef": "#x"})),
-        ("not supported", json!({"dependencies": {"a": {"$ref": "#"}}})),
-        ("not supported", json!({"$defs": {"x": {"$id": "http://b.example/", "type": "null"}}, "$ref": "#/$defs/x"})),
-        ("not supported", json!({"items": [{"$ref": "#"}]})),
-        ("not a usable", json!({"type": "elephant"})),
-        ("not a usable", json!({"pattern": "(x{1,1000}){1000}"})),
-        ("not a usable", json!({"pattern": "("})),
-        // What only an engine that goes back and forth can match.
-        ("not a usable", json!({"pattern": "(?=a)a"})),
-        ("not a usable", json!({"pattern": "(a)\\1"})),
+        ("another document", json!({"$ref": "http://127.0.0.1/schema"})),
+        ("another document", json!({"$ref": "file:///etc/passwd"})),
+        ("names no part", json!({"$dynamicRef": "#x"})),
+        ("never end", json!({"dependencies": {"a": {"$ref": "#"}}})),
+        ("never end", json!({"$dynamicAnchor": "x", "not": {"$dynamicRef": "#x"}})),
+        ("never end", json!({"$recursiveAnchor": true, "anyOf": [{"$recursiveRef": "#"}]})),
+        ("takes more than", json!({"pattern": "(x{1,1000}){1000}"})),
+        ("takes more than", json!({"pattern": "(?=x)(x{1,1000}){1000}"})),
         ("at most", json!({"description": "x".repeat(100_000)})),
         ("not a usable", fan_root(fan)),
     ] {
@@ -285,7 +281,7 @@ fn references_have_their_escapes() {
     }
     for reference in ["#/$defs/%zz", "#/$defs/%", "#/$defs/%2", "#/$defs/%+1", "#/$defs/%ff"] {
         let schema = json!({"$ref": reference, "$defs": {"x": {"type": "null"}}});
-        assert!(Schema::compile(&schema).unwrap_err().contains("only point into"));
+        assert!(Schema::compile(&schema).unwrap_err().contains("names no part of this schema"));
     }
 }
 

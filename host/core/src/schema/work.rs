@@ -10,12 +10,13 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::measure::{Cost, Measure};
+use super::pattern::name_weight;
 use crate::defence::{Defence, stands};
 use crate::json::MAX_DEPTH;
 use crate::refusal::{Fault, FaultKind};
 
 /// Size of a schema as text, in bytes. Models get the schema with every request: a larger one is no use to anybody.
-const MAX_BYTES: usize = 64 << 10;
+pub(super) const MAX_BYTES: usize = 64 << 10;
 /// Subschemas of a schema.
 const MAX_SUBSCHEMAS: usize = 2_000;
 /// Subschemas that may stand inside each other, references followed: the count recurses as deep.
@@ -25,8 +26,6 @@ const BUDGET: u64 = 4_000_000;
 /// Steps of `unevaluatedProperties` and `unevaluatedItems` over a whole schema: compiling makes a copy for each.
 const MAX_MARKS: u64 = 20_000;
 
-/// Keywords that lead elsewhere than the count follows: of older drafts, or resolved while a value is checked.
-const UNSUPPORTED: [&str; 5] = ["$dynamicRef", "$recursiveRef", "dependencies", "additionalItems", "contentSchema"];
 /// Keywords whose subschemas look at the same place again.
 const IN_PLACE_ONE: [&str; 4] = ["not", "if", "then", "else"];
 const IN_PLACE_LIST: [&str; 3] = ["allOf", "anyOf", "oneOf"];
@@ -52,6 +51,19 @@ const COMPARED: usize = 40;
 /// What it costs to write and hash a node, to tell whether an item is unique.
 const HASHED: u64 = 20;
 
+/// Refuses a schema that is too large to be looked at.
+pub(super) fn admit(schema: &Value) -> Result<(), String> {
+    let bytes = schema.to_string().len();
+    if bytes > MAX_BYTES && stands(Defence::SchemaBytes) {
+        return Err(format!("the schema has {bytes} bytes; at most {MAX_BYTES} are accepted"));
+    }
+    let patterns = patterns(schema);
+    if patterns > MAX_PATTERNS && stands(Defence::Patterns) {
+        return Err(format!("the schema has {patterns} patterns; at most {MAX_PATTERNS} are accepted"));
+    }
+    Ok(())
+}
+
 /// What the busiest place costs, at each depth.
 #[derive(Debug)]
 pub(super) struct Work {
@@ -61,19 +73,11 @@ pub(super) struct Work {
 impl Work {
     /// Counts, and refuses what is too large, points elsewhere or never ends.
     pub(super) fn estimate(schema: &Value) -> Result<Self, String> {
-        let bytes = schema.to_string().len();
-        if bytes > MAX_BYTES && stands(Defence::SchemaBytes) {
-            return Err(format!("the schema has {bytes} bytes; at most {MAX_BYTES} are accepted"));
-        }
         let mut count = Count { root: schema, known: HashMap::new(), marked: HashMap::new(), open: Vec::new() };
         let costs = (0..=MAX_DEPTH).map(|depth| count.visits(schema, depth, Walk::Check)).collect::<Result<_, _>>()?;
         let marks = count.marked.iter().filter(|((_, depth), _)| *depth == 0).map(|(_, cost)| cost.looks);
         if marks.fold(0, u64::saturating_add) > MAX_MARKS && stands(Defence::SchemaWork) {
             return Err("`unevaluatedItems` and `unevaluatedProperties` apply to too many subschemas".into());
-        }
-        let patterns = patterns(schema);
-        if patterns > MAX_PATTERNS && stands(Defence::Patterns) {
-            return Err(format!("the schema has {patterns} patterns; at most {MAX_PATTERNS} are accepted"));
         }
         Ok(Self { costs })
     }
@@ -167,20 +171,6 @@ impl<'a> Count<'a> {
 
     fn checked(&mut self, schema: &'a Value, depth: usize) -> Result<Cost, String> {
         let Value::Object(keywords) = schema else { return Ok(if depth == 0 { Cost::LOOK } else { Cost::default() }) };
-        for keyword in UNSUPPORTED {
-            if keywords.contains_key(keyword) {
-                return Err(format!("`{keyword}` is not supported"));
-            }
-        }
-        let is_root = std::ptr::eq(schema, self.root);
-        if let Some(keyword) =
-            ["$id", "id", "$schema"].into_iter().find(|word| !is_root && keywords.contains_key(*word))
-        {
-            return Err(format!("`{keyword}` is not supported inside of a schema"));
-        }
-        if keywords.get("items").is_some_and(Value::is_array) {
-            return Err("a list as `items` is not supported: use `prefixItems`".into());
-        }
         let mut total = if depth == 0 { own(keywords) } else { Cost::default() };
         if let Some(reference) = keywords.get("$ref").filter(|_| stands(Defence::SchemaReferences)) {
             total = total + self.visits(self.target(reference)?, depth, Walk::Check)?;
@@ -282,7 +272,7 @@ fn own(keywords: &Map<String, Value>) -> Cost {
     for (keyword, value) in keywords {
         let looks = |number: usize| Cost { looks: number as u64, ..Cost::default() };
         let whole = |number: u64| Cost { whole: number, ..Cost::default() };
-        let patterns = |number: usize| Cost { patterns: number as u64, ..Cost::default() };
+        let patterns = |number: u64| Cost { patterns: number, ..Cost::default() };
         let is_composite = |value: &Value| value.is_array() || value.is_object();
         cost = cost
             + match (keyword.as_str(), value) {
@@ -301,7 +291,7 @@ fn own(keywords: &Map<String, Value>) -> Cost {
                 ("multipleOf", Value::Number(number)) if number.is_f64() => looks(FRACTION),
                 ("uniqueItems", Value::Bool(true)) => whole(HASHED),
                 ("pattern", _) => patterns(1),
-                ("patternProperties", Value::Object(map)) => patterns(map.len()),
+                ("patternProperties", Value::Object(map)) => patterns(map.keys().map(|name| name_weight(name)).sum()),
                 _ => Cost::default(),
             };
     }

@@ -145,8 +145,8 @@ fn all_members<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) 
 /// One call of several.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 struct RunCall {
-    /// The id of the call, which its message repeats.
-    id: String,
+    /// The id of the call, which its message repeats. Absent: `call-1` for the first call, and so on.
+    id: Option<String>,
     /// The tool's name.
     name: String,
     /// The arguments: an object, or a string with the JSON text of one.
@@ -171,7 +171,7 @@ fn arguments() -> Object {
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunBody {
-    /// The calls: `{"id", "name", "arguments"}`.
+    /// The calls: `{"id"?, "name", "arguments"}`.
     #[serde(deserialize_with = "all_members")]
     calls: Vec<RunCall>,
     /// The answer to the question of an earlier call. Goes with one call.
@@ -307,8 +307,11 @@ impl CallBody {
 
 impl RunBody {
     pub(super) fn request(self, id: &RequestId) -> Result<RunRequest, Problem> {
-        let call = |call: RunCall| ToolCall::new(call.id, call.name, text(call.arguments));
-        let mut request = RunRequest::new(self.calls.into_iter().map(call));
+        let call = |(at, call): (usize, RunCall)| {
+            let id = call.id.unwrap_or_else(|| format!("call-{}", at + 1));
+            ToolCall::new(id, call.name, text(call.arguments))
+        };
+        let mut request = RunRequest::new(self.calls.into_iter().enumerate().map(call));
         request.request_id = Some(id.clone());
         request.context = self.context.context(self.resume);
         request.limits = self.limits.limits()?;

@@ -15,6 +15,9 @@ use super::problem::{Problem, Written};
 use crate::catalogue::Page;
 use crate::principal::Principal;
 
+/// How much is told of what is wrong with a query, in characters.
+const QUERY_PROBLEM: usize = 200;
+
 /// How tools are listed.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -109,8 +112,14 @@ fn formats() -> utoipa::openapi::Object {
     words.enum_values(Some(names)).build()
 }
 
-pub(super) fn bad_query(_: QueryRejection) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, "bad_query", "the query has unknown or repeated parameters")
+pub(super) fn bad_query(rejection: QueryRejection) -> Problem {
+    // The innermost error names the parameter.
+    let mut problem: &dyn std::error::Error = &rejection;
+    while let Some(cause) = problem.source() {
+        problem = cause;
+    }
+    let problem: String = problem.to_string().chars().take(QUERY_PROBLEM).collect();
+    Problem::new(StatusCode::BAD_REQUEST, "bad_query", format!("the query cannot be read: {problem}"))
         .with_hint("GET /openapi.json lists the parameters")
 }
 

@@ -1,9 +1,13 @@
 //! Calls, runs, steps, questions and cancellation over HTTP.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use toolcell::Json;
+use toolcell::{Definition, Executor, Invocation, Json, Limits, Registry, Tool, ToolCall};
+use toolcell_server::{Principal, RunRequest, Served, ServedTenant, Service};
 
 use crate::client::{Reply, request};
 use crate::fixture::Fixture;
@@ -68,6 +72,42 @@ async fn a_run_is_an_outcome_or_events_with_a_last_one() {
         let events = reply.events();
         assert_eq!(events.last().map(|event| &event["type"]), Some(&json!(last)), "{events:?}");
         assert!(events.iter().any(|event| event["type"] == "tool_result_encoded"), "{events:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_of_a_batch_need_no_ids() {
+    let fixture = Fixture::start().await;
+    let body = r#"{"calls": [{"name": "echo", "arguments": {"n": 1}}, {"id": "a", "name": "echo", "arguments": {}},
+        {"id": null, "name": "echo", "arguments": {}}]}"#;
+    let outcome = fixture.ask(&fixture.acme, "POST /v1/batch", "", body).await.json();
+    let ids: Vec<_> = (0..3).map(|at| outcome["messages"][at]["tool_call_id"].clone()).collect();
+    assert_eq!(ids, ["call-1", "a", "call-3"], "{outcome}");
+}
+
+/// A run has a time of its own for each call, 30 s, only where it is not told of another.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_of_a_run_has_the_time_of_its_tool() {
+    let time = async |_: Value, call: Arc<Invocation>| json!(call.limits.timeout.as_secs());
+    let registry = Registry::new();
+    let named = |name: &str| Tool::native(Definition::new(name, "").unwrap(), time).unwrap();
+    let shorter = Limits::unlimited().with_timeout(Duration::from_secs(60));
+    registry.register_all([named("long"), named("short").with_limits(shorter)]).unwrap();
+    let executor = Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(600)));
+    let served = Served::new(&registry).with_executor(executor).with_tenant("acme", ServedTenant::default());
+    let service = Service::builder(served).build().unwrap();
+    let calls = ["long", "short"].map(|name| ToolCall::new(name, name, "{}"));
+    let outcome = service.run(&Principal::new(Some("acme"), "1"), RunRequest::new(calls)).await.unwrap();
+    let told: Vec<_> = outcome.messages.iter().map(|message| message.content.as_str()).collect();
+    assert_eq!(told, ["600", "60"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_query_is_told_by_its_parameter() {
+    let fixture = Fixture::start().await;
+    for (query, told) in [("page=2", "unknown field `page`"), ("cursor=a&cursor=b", "duplicate field `cursor`")] {
+        let refused = fixture.ask(&fixture.acme, &format!("GET /v1/tools?{query}"), "", "").await.json();
+        assert!(refused["detail"].as_str().is_some_and(|detail| detail.contains(told)), "{refused}");
     }
 }
 

@@ -1,0 +1,391 @@
+//! ECMA-262 regular expressions, as the engines here spell them.
+//!
+//! In: a pattern as JavaScript reads it without flags, `\u{…}` and `\p{…}` included. Out: the same for `regex`, or for
+//! `fancy-regex` where it needs to go back.
+//! Source: ECMA-262, section 22.2 and annex B.1.2.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+/// A pattern in the engine's spelling.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Spelled {
+    pub(super) text: String,
+    /// It has look-around or back-references, which only an engine that goes back can match.
+    pub(super) backtracks: bool,
+    /// A match takes as many steps as the text has bytes, to this power, before it goes back for the first time: a
+    /// look-around inside a repetition looks again at each repetition.
+    pub(super) power: u32,
+}
+
+const DIGITS: &str = "0-9";
+const WORD: &str = "0-9A-Za-z_";
+const SPACE: &str = r"\x09-\x0D\x20\xA0\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}";
+const NEWLINE: &str = r"\n\r\x{2028}\x{2029}";
+const NONE: &str = r"[^\x00-\x{10FFFF}]";
+
+/// The same pattern in the engine's spelling. None if it is not ECMA-262.
+pub(super) fn spell(pattern: &str) -> Option<Spelled> {
+    let spelled = Speller::new(pattern, false).spell()?;
+    if spelled.backtracks { Speller::new(pattern, true).spell() } else { Some(spelled) }
+}
+
+/// The same, always for the engine that goes back.
+pub(super) fn spell_to_go_back(pattern: &str) -> Option<Spelled> {
+    Speller::new(pattern, true).spell()
+}
+
+/// A group that is open, and the power of what stood before it.
+struct Group {
+    is_look: bool,
+    before: u32,
+}
+
+struct Speller<'a> {
+    rest: Peekable<Chars<'a>>,
+    fancy: bool,
+    out: String,
+    open: Vec<Group>,
+    /// The powers of what stands in the open group so far, and of its last part: 0 where nothing looks around.
+    power: u32,
+    last: u32,
+    /// The last part can be repeated.
+    is_atom: bool,
+    backtracks: bool,
+    groups: usize,
+    referred: usize,
+}
+
+/// What an escape stands for in a class.
+enum Member {
+    One(u32),
+    /// Many characters, as the inside of a class of the engine.
+    Many(String),
+}
+
+impl<'a> Speller<'a> {
+    fn new(pattern: &'a str, fancy: bool) -> Self {
+        let rest = pattern.chars().peekable();
+        let (out, open) = (String::with_capacity(pattern.len()), Vec::new());
+        Self { rest, fancy, out, open, power: 0, last: 0, is_atom: false, backtracks: false, groups: 0, referred: 0 }
+    }
+
+    fn spell(mut self) -> Option<Spelled> {
+        while let Some(c) = self.rest.next() {
+            match c {
+                '(' => self.group()?,
+                ')' => self.close()?,
+                '|' => self.assertion("|"),
+                '^' => self.assertion("^"),
+                '$' => self.assertion("$"),
+                '.' => self.atom(&format!("[^{NEWLINE}]")),
+                '[' => self.class()?,
+                '*' | '+' => {
+                    self.out.push(c);
+                    self.repeated(true)?;
+                }
+                '?' => {
+                    self.out.push(c);
+                    self.repeated(false)?;
+                }
+                '{' => match self.counted() {
+                    Some(counted) => {
+                        self.out.push_str(&counted);
+                        self.repeated(true)?;
+                    }
+                    None => self.atom(r"\{"),
+                },
+                '\\' => self.escape()?,
+                other => self.one(u32::from(other)),
+            }
+        }
+        (self.open.is_empty() && self.referred <= self.groups).then(|| Spelled {
+            text: self.out,
+            backtracks: self.backtracks,
+            power: self.power.max(1),
+        })
+    }
+
+    fn eat(&mut self, wanted: char) -> bool {
+        self.rest.next_if_eq(&wanted).is_some()
+    }
+
+    fn atom(&mut self, text: &str) {
+        self.out.push_str(text);
+        (self.is_atom, self.last) = (true, 0);
+    }
+
+    fn assertion(&mut self, text: &str) {
+        self.out.push_str(text);
+        (self.is_atom, self.last) = (false, 0);
+    }
+
+    fn one(&mut self, character: u32) {
+        let text = literal(character);
+        self.atom(&text);
+    }
+
+    fn group(&mut self) -> Option<()> {
+        let (mut start, mut is_look) = ("(".to_owned(), false);
+        if self.eat('?') {
+            start.push('?');
+            let mut kind = self.rest.next()?;
+            start.push(kind);
+            if kind == '<' {
+                kind = self.rest.next()?;
+                start.push(kind);
+                if !matches!(kind, '=' | '!') {
+                    self.groups += 1;
+                    while kind != '>' {
+                        kind = self.rest.next().filter(|c| *c == '>' || c.is_alphanumeric() || *c == '_')?;
+                        start.push(kind);
+                    }
+                    kind = ':';
+                }
+            }
+            is_look = kind != ':';
+            if !matches!(kind, ':' | '=' | '!') {
+                return None;
+            }
+        } else {
+            self.groups += 1;
+        }
+        self.backtracks |= is_look;
+        self.open.push(Group { is_look, before: self.power });
+        self.power = 0;
+        self.assertion(&start);
+        Some(())
+    }
+
+    fn close(&mut self) -> Option<()> {
+        let Group { is_look, before } = self.open.pop()?;
+        self.atom(")");
+        self.last = if is_look { self.power.max(1) } else { self.power };
+        self.power = before.max(self.last);
+        Some(())
+    }
+
+    /// After a quantifier, which may be lazy. No other quantifier may follow.
+    fn repeated(&mut self, many: bool) -> Option<()> {
+        if self.eat('?') {
+            self.out.push('?');
+        }
+        if many && self.last > 0 {
+            self.power = self.power.max(self.last + 1);
+        }
+        std::mem::take(&mut self.is_atom).then_some(())
+    }
+
+    /// A quantifier in braces. None, with nothing read, where the brace is a brace.
+    fn counted(&mut self) -> Option<String> {
+        let mut ahead = self.rest.clone();
+        let inside: String = ahead.by_ref().take_while(|c| *c != '}').collect();
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let (least, most) = inside.split_once(',').unwrap_or((inside.as_str(), ""));
+        if !is_number(least) || !(most.is_empty() || is_number(most)) {
+            return None;
+        }
+        if !self.rest.clone().any(|c| c == '}') {
+            return None;
+        }
+        self.rest = ahead;
+        Some(format!("{{{inside}}}"))
+    }
+
+    fn escape(&mut self) -> Option<()> {
+        let c = *self.rest.peek()?;
+        match c {
+            'b' | 'B' => {
+                self.rest.next();
+                let boundary = if self.fancy {
+                    let (in_word, after) = (format!("(?<=[{WORD}])"), format!("(?=[{WORD}])"));
+                    let (not_in, not_after) = (format!("(?<![{WORD}])"), format!("(?![{WORD}])"));
+                    let [one, other] = if c == 'b' { [&not_after, &after] } else { [&after, &not_after] };
+                    format!("(?:{in_word}{one}|{not_in}{other})")
+                } else {
+                    format!(r"(?-u:\{c})")
+                };
+                self.backtracks |= self.fancy;
+                self.assertion(&boundary);
+            }
+            'k' => {
+                self.rest.next();
+                let name: String = self.eat('<').then(|| self.rest.by_ref().take_while(|c| *c != '>').collect())?;
+                self.backtracks = true;
+                self.atom(&format!(r"\k<{name}>"));
+            }
+            '1'..='9' => {
+                let mut number = String::new();
+                while let Some(digit) = self.rest.next_if(char::is_ascii_digit) {
+                    number.push(digit);
+                }
+                self.referred = self.referred.max(number.parse().ok()?);
+                self.backtracks = true;
+                // A group that took no part matches the empty text.
+                self.atom(&format!(r"(?:(?({number})\{number}))"));
+            }
+            _ => match self.escaped()? {
+                Member::One(character) => self.one(character),
+                Member::Many(class) => self.atom(&class),
+            },
+        }
+        Some(())
+    }
+
+    /// What a backslash and the characters that follow stand for, in a class and outside of one.
+    fn escaped(&mut self) -> Option<Member> {
+        let many = |class: String| Some(Member::Many(class));
+        let c = self.rest.next()?;
+        let one = match c {
+            'd' => return many(format!("[{DIGITS}]")),
+            'D' => return many(format!("[^{DIGITS}]")),
+            'w' => return many(format!("[{WORD}]")),
+            'W' => return many(format!("[^{WORD}]")),
+            's' => return many(format!("[{SPACE}]")),
+            'S' => return many(format!("[^{SPACE}]")),
+            'p' | 'P' => {
+                let name: String = self.eat('{').then(|| self.rest.by_ref().take_while(|c| *c != '}').collect())?;
+                return many(format!("\\{c}{{{name}}}"));
+            }
+            't' => 0x09,
+            'n' => 0x0A,
+            'v' => 0x0B,
+            'f' => 0x0C,
+            'r' => 0x0D,
+            '0' if !self.rest.peek().is_some_and(char::is_ascii_digit) => 0,
+            'c' => u32::from(self.rest.next().filter(char::is_ascii_alphabetic)?) % 32,
+            'x' => self.hexadecimal(2)?,
+            'u' => self.unicode()?,
+            other if !other.is_alphanumeric() => u32::from(other),
+            _ => return None,
+        };
+        Some(Member::One(one))
+    }
+
+    fn hexadecimal(&mut self, digits: usize) -> Option<u32> {
+        let text: String = self.rest.by_ref().take(digits).collect();
+        let is_whole = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_whole.then(|| u32::from_str_radix(&text, 16).ok())?
+    }
+
+    /// After `\u`: four digits, two such escapes that are the halves of a surrogate pair, or digits in braces.
+    fn unicode(&mut self) -> Option<u32> {
+        if self.eat('{') {
+            let digits: String = self.rest.by_ref().take_while(|c| *c != '}').collect();
+            return u32::from_str_radix(&digits, 16).ok().filter(|one| *one <= 0x0010_FFFF);
+        }
+        let first = self.hexadecimal(4)?;
+        if !(0xD800..0xDC00).contains(&first) {
+            return Some(first);
+        }
+        let second = (self.eat('\\') && self.eat('u')).then(|| self.hexadecimal(4))??;
+        let low = second.checked_sub(0xDC00).filter(|low| *low < 0x400)?;
+        Some(0x1_0000 + ((first - 0xD800) << 10) + low)
+    }
+
+    fn class(&mut self) -> Option<()> {
+        let is_negated = self.eat('^');
+        let mut members = Vec::new();
+        loop {
+            members.push(match self.rest.next()? {
+                ']' => break,
+                '\\' if self.eat('b') => Member::One(0x08),
+                '\\' => self.escaped()?,
+                // A hyphen by itself, to tell a range from an escaped one.
+                '-' => Member::Many("-".to_owned()),
+                other => Member::One(u32::from(other)),
+            });
+        }
+        let mut class = String::new();
+        let mut members = members.into_iter().peekable();
+        while let Some(member) = members.next() {
+            let is_hyphen = |member: &Member| matches!(member, Member::Many(text) if text == "-");
+            let from = match member {
+                Member::Many(text) if text == "-" => u32::from('-'),
+                Member::Many(text) => {
+                    class.push_str(&text);
+                    continue;
+                }
+                Member::One(from) => from,
+            };
+            class.push_str(&literal(from));
+            if members.next_if(|next| is_hyphen(next)).is_some() {
+                match members.peek() {
+                    Some(Member::One(to)) if *to >= from => {
+                        class.push_str(&format!("-{}", literal(*to)));
+                        members.next();
+                    }
+                    Some(Member::One(_)) => return None,
+                    _ => class.push_str(r"\-"),
+                }
+            }
+        }
+        match (class.is_empty(), is_negated) {
+            (true, true) => self.atom("(?s:.)"),
+            (true, false) => self.atom(NONE),
+            (false, true) => self.atom(&format!("[^{class}]")),
+            (false, false) => self.atom(&format!("[{class}]")),
+        }
+        Some(())
+    }
+}
+
+/// A character as itself, or as its number where the engine might take it for more. Half a surrogate pair is in no text.
+fn literal(character: u32) -> String {
+    match char::from_u32(character) {
+        Some(plain)
+            if plain.is_alphanumeric() || matches!(plain, ' ' | '_' | '/' | ':' | '@' | ',' | ';' | '=' | '%') =>
+        {
+            plain.to_string()
+        }
+        Some(_) => format!(r"\x{{{character:X}}}"),
+        None => NONE.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pattern::Pattern;
+    use jsonschema::Keyword as _;
+    use serde_json::json;
+
+    /// Cases of ECMA-262 that the engines spell differently.
+    #[test]
+    fn patterns_are_those_of_ecma_262() {
+        for (pattern, good, bad) in [
+            (r"^[^]$", "\n", ""),
+            (r"^a{,2}$", "a{,2}", "aa"),
+            (r"^a{2}$", "aa", "a"),
+            (r"^{}\]$", "{}]", ""),
+            (r"^\d$", "5", "\u{665}"),
+            (r"^[\d-x]$", "-", "a"),
+            (r"^\w$", "a", "é"),
+            (r"^\W$", "é", "a"),
+            (r"^\s$", "\u{feff}", "\u{85}"),
+            (r"^\S$", "\u{85}", "\u{feff}"),
+            (r"^\cC$", "\u{3}", "c"),
+            (r"^a\/b$", "a/b", "a\\/b"),
+            (r"^[[a]$", "[", "]"),
+            (r"^[a&&b~~--]+$", "&~-", "c"),
+            (r"^[\b]$", "\u{8}", "b"),
+            (r"^.$", "é", "\u{2028}"),
+            (r"^\uD83D\uDE00$", "\u{1f600}", "a"),
+            (r"^[\u{1F600}-\u{1F602}]$", "\u{1f601}", "a"),
+            (r"^\x41\0\v$", "A\0\u{b}", "A"),
+            (r"^\p{Letter}\P{L}$", "é1", "11"),
+            (r"é\b", "éa", "é"),
+            (r"[]|b", "b", "a"),
+            (r"^a$", "a", "a\n"),
+            // Not ECMA-262, but what the linear engine reads.
+            (r"(?i)^abc$", "ABC", "abd"),
+            (r"^(?P<name>a)\z", "a", "b"),
+        ] {
+            let read = Pattern::new(pattern).unwrap_or_else(|problem| panic!("{pattern}: {problem:?}"));
+            assert!(read.is_valid(&json!(good)), "{pattern} takes {good:?}");
+            assert!(!read.is_valid(&json!(bad)), "{pattern} refuses {bad:?}");
+        }
+        for unreadable in ["(", ")", "[b-a]", "(?>a)", r"(a)\2", r"\k<x>", "*a", "[a", r"\u{110000}", r"(?=a)a++"] {
+            assert!(Pattern::new(unreadable).is_err(), "{unreadable}");
+        }
+    }
+}

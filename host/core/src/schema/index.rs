@@ -1,0 +1,212 @@
+//! The parts of a schema that references can name.
+//!
+//! In: a schema of any draft. Out: its subschemas with their drafts, and what a reference names.
+//! Invariants: nothing is fetched; each subschema is looked at once.
+//! Source: JSON Schema 2020-12, section 8.2; the earlier drafts' sections on `id` and `$id`.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{Hash, Hasher};
+
+use jsonschema::{Draft, Uri, uri};
+use percent_encoding::percent_decode_str;
+use serde_json::Value;
+
+use super::keywords::{Subschemas, subschemas};
+
+/// A subschema, told apart by its address.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct At<'a>(pub(super) &'a Value);
+
+impl PartialEq for At<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for At<'_> {}
+
+impl Hash for At<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::ptr::hash(self.0, state);
+    }
+}
+
+/// A schema with an identifier of its own, or the whole.
+pub(super) struct Resource<'a> {
+    root: &'a Value,
+    at: String,
+    uri: Uri<String>,
+    pub(super) draft: Draft,
+    anchors: HashMap<&'a str, At<'a>>,
+    /// What `$dynamicAnchor` names; by the empty name, the whole if it has `$recursiveAnchor`.
+    pub(super) dynamic: HashMap<&'a str, At<'a>>,
+}
+
+/// Where a subschema stands: in which resource, and its JSON pointer in the whole.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub(super) resource: usize,
+    pub(super) at: String,
+}
+
+/// The subschemas of a schema.
+pub(super) struct Index<'a> {
+    pub(super) resources: Vec<Resource<'a>>,
+    uris: HashMap<String, usize>,
+    pub(super) places: HashMap<At<'a>, Place>,
+    /// Names that dynamic references ask for. The empty one: `$recursiveRef`.
+    pub(super) asked: BTreeSet<&'a str>,
+    pub(super) has_unevaluated_items: bool,
+}
+
+/// What a reference names.
+pub(super) enum Named<'a> {
+    Schema(At<'a>),
+    /// A schema that a dynamic reference may find elsewhere, by this name.
+    Dynamic(At<'a>, &'a str),
+    Nothing,
+    OtherDocument,
+}
+
+/// Whether other keywords beside `$ref` are ignored.
+pub(super) fn stands_alone(draft: Draft, schema: &Value) -> bool {
+    draft <= Draft::Draft7 && schema.get("$ref").is_some_and(Value::is_string)
+}
+
+impl<'a> Index<'a> {
+    /// The index of a whole schema of this draft.
+    pub(super) fn of(root: &'a Value, draft: Draft) -> Option<Self> {
+        let whole = Resource {
+            root,
+            at: String::new(),
+            uri: uri::from_str("").ok()?,
+            draft,
+            anchors: HashMap::new(),
+            dynamic: HashMap::new(),
+        };
+        let uris = HashMap::from([(whole.uri.as_str().to_owned(), 0)]);
+        let mut index = Self {
+            resources: vec![whole],
+            uris,
+            places: HashMap::new(),
+            asked: BTreeSet::new(),
+            has_unevaluated_items: false,
+        };
+        index.add(root, String::new(), 0);
+        Some(index)
+    }
+
+    /// Adds a subschema of a resource, and all below it.
+    fn add(&mut self, schema: &'a Value, at: String, mut resource: usize) {
+        let text = |keyword: &str| schema.get(keyword).and_then(Value::as_str);
+        let draft = self.resources[resource].draft;
+        let id = text(draft.id_keyword()).filter(|_| !stands_alone(draft, schema));
+        if let Some(id) = id {
+            let (uri, anchor) = id.split_once('#').unwrap_or((id, ""));
+            if !uri.is_empty() {
+                resource = self.begin(schema, &at, uri, resource);
+            }
+            if !anchor.is_empty() {
+                self.resources[resource].anchors.insert(anchor, At(schema));
+            }
+        }
+        if let Some(anchor) = text("$anchor") {
+            self.resources[resource].anchors.insert(anchor, At(schema));
+        }
+        if let Some(anchor) = text("$dynamicAnchor") {
+            self.resources[resource].anchors.insert(anchor, At(schema));
+            self.resources[resource].dynamic.insert(anchor, At(schema));
+        }
+        if schema.get("$recursiveAnchor") == Some(&Value::Bool(true)) && at == self.resources[resource].at {
+            self.resources[resource].dynamic.insert("", At(schema));
+        }
+        if let Some(reference) = text("$dynamicRef") {
+            self.asked.extend(reference.split_once('#').map(|(_, name)| name));
+        }
+        self.asked.extend(text("$recursiveRef").map(|_| ""));
+        self.has_unevaluated_items |= schema.get("unevaluatedItems").is_some();
+        if self.places.insert(At(schema), Place { resource, at: at.clone() }).is_some() {
+            return;
+        }
+        for (keyword, value) in schema.as_object().into_iter().flatten() {
+            match subschemas(keyword, value) {
+                Subschemas::None => {}
+                Subschemas::One(one) => self.add(one, inside(&at, keyword), resource),
+                Subschemas::List(list) => {
+                    for (index, one) in list.iter().enumerate() {
+                        self.add(one, format!("{}/{index}", inside(&at, keyword)), resource);
+                    }
+                }
+                Subschemas::Map(map) => {
+                    for (name, one) in map {
+                        self.add(one, inside(&inside(&at, keyword), name), resource);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The number of the resource that begins at a subschema with an identifier. An identifier that is no URI begins none.
+    fn begin(&mut self, schema: &'a Value, at: &str, id: &str, around: usize) -> usize {
+        let Ok(uri) = uri::resolve_against(&self.resources[around].uri.borrow(), id) else { return around };
+        if at.is_empty() {
+            self.uris.insert(uri.as_str().to_owned(), 0);
+            self.resources[0].uri = uri;
+            return 0;
+        }
+        let own = schema.get("$schema").and_then(Value::as_str).map(Draft::from_schema_uri);
+        let draft = own.filter(|draft| *draft != Draft::Unknown).unwrap_or(self.resources[around].draft);
+        let number = self.resources.len();
+        self.uris.entry(uri.as_str().to_owned()).or_insert(number);
+        let (anchors, dynamic) = (HashMap::new(), HashMap::new());
+        self.resources.push(Resource { root: schema, at: at.to_owned(), uri, draft, anchors, dynamic });
+        number
+    }
+
+    /// What a reference names that stands in a resource.
+    pub(super) fn named(&mut self, reference: &'a str, from: usize) -> Named<'a> {
+        let (uri, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+        let mut resource = from;
+        if !uri.is_empty() {
+            let absolute = uri::resolve_against(&self.resources[from].uri.borrow(), uri).ok();
+            let Some(known) = absolute.and_then(|absolute| self.uris.get(absolute.as_str())) else {
+                return Named::OtherDocument;
+            };
+            resource = *known;
+        }
+        let Ok(decoded) = percent_decode_str(fragment).decode_utf8() else { return Named::Nothing };
+        if !decoded.is_empty() && !decoded.starts_with('/') {
+            let here = &self.resources[resource];
+            return match (here.dynamic.get(&*decoded), here.anchors.get(&*decoded)) {
+                (Some(found), _) => Named::Dynamic(*found, fragment),
+                (None, Some(found)) => Named::Schema(*found),
+                (None, None) => Named::Nothing,
+            };
+        }
+        let (mut at, mut schema) = (self.resources[resource].at.clone(), self.resources[resource].root);
+        for step in decoded.split('/').skip(1) {
+            at = format!("{at}/{step}");
+            let step = step.replace("~1", "/").replace("~0", "~");
+            let next = match schema {
+                Value::Object(members) => members.get(&step),
+                Value::Array(items) => step.parse::<usize>().ok().and_then(|index| items.get(index)),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+            };
+            let Some(next) = next else { return Named::Nothing };
+            schema = next;
+            resource = self.places.get(&At(schema)).map_or(resource, |place| place.resource);
+        }
+        if !schema.is_object() && !schema.is_boolean() {
+            return Named::Nothing;
+        }
+        if !self.places.contains_key(&At(schema)) {
+            self.add(schema, at, resource);
+        }
+        Named::Schema(At(schema))
+    }
+}
+
+/// The JSON pointer of a place inside of another.
+pub(super) fn inside(at: &str, name: &str) -> String {
+    format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"))
+}
