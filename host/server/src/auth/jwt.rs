@@ -2,17 +2,22 @@
 //!
 //! In: an issuer's public keys (a JWK set), and a token. Out: a [`Principal`].
 //! Invariants: the key decides the algorithm, not the token; issuer, audience, expiry, subject and tenant must be there; a token
-//! with critical headers is refused; a token is for this server only, and is passed on to nothing.
+//! with critical headers is refused, and so is one whose header or claims have two meanings; a token is for this server only,
+//! and is passed on to nothing.
 //! Source: RFC 7519, RFC 8725, RFC 9068.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
+use toolcell::Json;
+use toolcell::defence::{Defence, stands};
 
 use super::AuthError;
 use super::ring_provider;
@@ -240,6 +245,9 @@ impl JwtIssuer {
         let (Some(subject), Some(tenant)) = (text("sub"), text(&self.tenant_claim)) else {
             return Err(AuthError::Unauthenticated);
         };
+        if stands(Defence::TokenMeaning) && (text("iss").is_none() || !has_one_meaning(token)) {
+            return Err(AuthError::Unauthenticated);
+        }
         if let Some(scope) = &self.scope
             && !text("scope").is_some_and(|scopes| scopes.split(' ').any(|one| one == scope))
         {
@@ -260,6 +268,12 @@ impl fmt::Debug for JwtIssuer {
             .field("keys", &self.keys.len())
             .finish_non_exhaustive()
     }
+}
+
+/// Whether no member is twice in the header or in the claims of a token: of two, one reader takes the first, another the last.
+fn has_one_meaning(token: &str) -> bool {
+    let mut parts = token.split('.').take(2).map(|part| URL_SAFE_NO_PAD.decode(part));
+    parts.all(|part| part.is_ok_and(|part| str::from_utf8(&part).is_ok_and(|text| Json::check(text).is_ok())))
 }
 
 /// A key with its `kid`. `None`: it is not for signatures.

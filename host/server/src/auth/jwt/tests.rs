@@ -87,6 +87,38 @@ fn a_token_is_its_issuers_for_this_server_and_in_time() {
     }
 }
 
+/// The issuer's own signature is on each of them.
+#[test]
+fn a_token_with_two_meanings_is_refused() {
+    let pair = pair(1);
+    let issuer = JwtIssuer::from_jwks(ISSUER, AUDIENCE, &jwks(&pair)).unwrap();
+    let principal = |header: &str, claims: &str| {
+        let message = format!("{}.{}", encoded(header), encoded(claims));
+        issuer.principal_of(&format!("{message}.{}", encoded(pair.sign(message.as_bytes()))))
+    };
+    let header = r#"{"alg": "EdDSA", "kid": "one"}"#;
+    let claims = claims("x", json!({"y": 1})).to_string();
+    assert!(principal(header, &claims).is_ok());
+    for (place, again) in [
+        ("{", r#"{"iss": "https://other.example", "#),
+        ("{", r#"{"sub": "bob", "#),
+        ("{", r#"{"tenant": "globex", "#),
+        ("{", r#"{"t\u0065nant": "globex", "#),
+        ("{", r#"{"exp": 1, "#),
+        ("{", r#"{"x": 1, "#),
+        (r#"{"y""#, r#"{"y": 2, "y""#),
+        (r#""https://issuer.example""#, r#"["https://issuer.example"]"#),
+        (r#""https://issuer.example""#, r#"["https://issuer.example", "https://other.example"]"#),
+    ] {
+        let claims = claims.replacen(place, again, 1);
+        assert_eq!(principal(header, &claims), Err(AuthError::Unauthenticated), "{claims}");
+    }
+    for again in [r#"{"alg": "EdDSA", "#, r#"{"kid": "one", "#, r#"{"x": 1, "x": 1, "#] {
+        let header = header.replacen('{', again, 1);
+        assert_eq!(principal(&header, &claims), Err(AuthError::Unauthenticated), "{header}");
+    }
+}
+
 #[test]
 fn keys_that_cannot_check_a_signature_are_refused() {
     let set = |key: Value| json!({"keys": [key]}).to_string();
