@@ -194,6 +194,7 @@ pub fn router(service: Service, auth: Authenticator, options: HttpOptions, prote
         .route("/version", get(status::version))
         .route("/openapi.json", get(status::openapi))
         .route(METADATA_PATH, get(status::oauth_metadata))
+        .route(&format!("{METADATA_PATH}/{{*path}}"), get(status::oauth_metadata))
         .with_state(shared.clone());
     private
         .merge(public)
