@@ -26,7 +26,7 @@ cargo xtask attack  a campaign of attacks on the library; `--help` tells more
 cargo xtask conformance  the public MCP conformance suite against a fixture server
 cargo xtask clients  agents in Python and TypeScript, and the MCP Inspector, against `toolcell serve`
 cargo xtask languages  tools in Python, C and Rust built with their compilers, and published programs
-cargo xtask openapi  requests made from the OpenAPI document, against `toolcell serve`
+cargo xtask openapi  the OpenAPI document: a validator, generated clients, and requests made from it, against `toolcell serve`
 cargo xtask suites DIR  how much of JSON-Schema-Test-Suite in DIR is answered as it says; `--verbose` prints the rest
 cargo xtask packaging  the systemd unit by `systemd-analyze`, the container file by hadolint
 cargo xtask lint    formatting, lints, documentation, packages, and the licences and sources of the dependencies

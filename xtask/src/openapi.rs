@@ -1,5 +1,8 @@
-//! Schemathesis over the OpenAPI document of `toolcell serve`: requests made from the document, whose answers must be what it
-//! says, and never a failure of the server.
+//! The OpenAPI document of `toolcell serve`: it is valid, generators of others make a client of it in Python and in TypeScript,
+//! which read the server's answers, and Schemathesis makes requests from it, whose answers must be what it says.
+
+use std::fs;
+use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -15,11 +18,68 @@ const EXAMPLES: &str = "30";
 /// Fewer than this would mean that the document is not understood.
 const LEAST: usize = 500;
 
+/// Raises an error for a document that is not OpenAPI 3.1.
+const VALIDATE: &str = "import sys, openapi_spec_validator as v; v.validate_url(sys.argv[1])";
+/// The programs that use the generated clients.
+const PROGRAMS: &str = "host/server/conformance/generated";
+
 /// Runs it.
 pub(crate) fn run() -> Result<()> {
     let packages = Packages::install()?;
     let served = Served::start("openapi", &["acme"])?;
-    let mut command = std::process::Command::new(packages.python.with_file_name("schemathesis"));
+    let mut checks = Checks::default();
+    generated(&mut checks, &packages, &served)?;
+    requests(&mut checks, &packages, &served)?;
+    checks.finish()
+}
+
+/// Validates the document, and runs a program with each generated client.
+fn generated(checks: &mut Checks, packages: &Packages, served: &Served) -> Result<()> {
+    let document = format!("{}/openapi.json", served.url);
+    let mut step = |name: &str, command: &mut Command| -> Result<bool> {
+        let seen = ended(served.environment(command))?;
+        checks.note(name, (!seen.success).then(|| seen.told()).as_deref());
+        Ok(seen.success)
+    };
+    let mut validator = Command::new(&packages.python);
+    step("openapi-spec-validator", validator.args(["-c", VALIDATE, &document]))?;
+
+    let mut generator = Command::new(packages.python.with_file_name("openapi-python-client"));
+    generator.args(["generate", "--url", &document, "--meta", "none", "--overwrite", "--fail-on-warning"]);
+    generator.arg("--config").arg(root().join(PROGRAMS).join("python.yaml"));
+    generator.args(["--output-path", "generated_client"]).current_dir(&served.folder);
+    let has_python = step("openapi-python-client", &mut generator)?;
+
+    let typescript = packages.typescript.join("generated");
+    fs::create_dir_all(&typescript)?;
+    for name in ["client.ts", "tsconfig.json"] {
+        fs::copy(root().join(PROGRAMS).join(name), typescript.join(name))?;
+    }
+    let mut generator = packages.node_program("openapi-typescript/bin/cli.js");
+    let has_types = step("openapi-typescript", generator.args([&document, "--output", "generated/openapi.ts"]))?;
+    let mut types = packages.node_program("typescript/bin/tsc");
+    let has_types = has_types && step("typescript: types", types.args(["--project", "generated"]))?;
+
+    if has_python {
+        let mut python = Command::new(&packages.python);
+        python.arg(root().join(PROGRAMS).join("client.py")).env("PYTHONPATH", &served.folder);
+        python.env("PYTHONDONTWRITEBYTECODE", "1");
+        program(checks, "python", &mut python, served)?;
+    }
+    if has_types {
+        let mut node = packages.node_program("../generated/client.ts");
+        program(checks, "typescript", &mut node, served)?;
+    }
+    Ok(())
+}
+
+fn program(checks: &mut Checks, title: &str, command: &mut Command, served: &Served) -> Result<()> {
+    checks.program(title, served.environment(command.arg(&served.url).env("TOOLCELL_KEY", &served.keys[0])))
+}
+
+/// Runs Schemathesis.
+fn requests(checks: &mut Checks, packages: &Packages, served: &Served) -> Result<()> {
+    let mut command = Command::new(packages.python.with_file_name("schemathesis"));
     command.arg("--config-file").arg(root().join("host/server/conformance/schemathesis.toml"));
     command.args(["run", &format!("{}/openapi.json", served.url)]);
     command.args(["--header", &format!("Authorization: Bearer {}", served.keys[0])]);
@@ -34,9 +94,8 @@ pub(crate) fn run() -> Result<()> {
         .split_once("Test cases:")
         .with_context(|| format!("Schemathesis printed no summary: {}", seen.told()))?;
     let generated = summary.split_whitespace().next().and_then(|number| number.parse::<usize>().ok()).unwrap_or(0);
-    let mut checks = Checks::default();
     let told = seen.told();
     checks.note(&format!("schemathesis: {generated} requests"), (!seen.success).then_some(&*told));
     ensure!(generated >= LEAST, "only {generated} requests were made; {LEAST} are the least");
-    checks.finish()
+    Ok(())
 }

@@ -3,6 +3,7 @@
 //! A case runs in a cell as every call does: with the same checks, limits and redaction, and with the grants that its tool
 //! declares as needs. Requests and calls of other tools are answered from the case; nothing leaves the machine.
 
+mod bounds;
 mod coverage;
 mod file;
 mod fuzz;

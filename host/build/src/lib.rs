@@ -19,6 +19,7 @@ mod language;
 mod lines;
 mod machine;
 mod modules;
+mod native;
 mod project;
 mod python;
 mod rust;

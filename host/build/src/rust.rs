@@ -4,11 +4,11 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde::Deserialize;
 
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, native};
 
 const TARGET: &str = "wasm32-wasip2";
 /// The crate of the guest SDK.
@@ -28,10 +28,7 @@ struct Message {
 pub(crate) fn build(folder: &Path) -> Result<Vec<u8>, Error> {
     is_new_enough(folder)?;
     has_target(folder)?;
-    let mut cargo = Command::new("cargo");
-    for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_outer_cargo(name)) {
-        cargo.env_remove(name);
-    }
+    let mut cargo = native::command("cargo");
     cargo.current_dir(folder).args(["build", "--release", "--target", TARGET]);
     cargo.args(["--message-format", "json-render-diagnostics"]);
     // What cargo says is on its standard error, and so on ours.
@@ -59,7 +56,7 @@ fn is_new_enough(folder: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let answer =
-        Command::new("rustc").current_dir(folder).arg("--version").output().map_err(|error| missing(&error))?;
+        native::command("rustc").current_dir(folder).arg("--version").output().map_err(|error| missing(&error))?;
     let answer = String::from_utf8_lossy(&answer.stdout);
     let Some(version) = answer.strip_prefix("rustc ").and_then(|rest| rest.split_whitespace().next()) else {
         return Ok(());
@@ -83,7 +80,7 @@ fn release(version: &str) -> Option<(u32, u32)> {
 
 /// An error if rustc cannot build for the target. It is asked in the folder, whose `rust-toolchain.toml` can choose another one.
 fn has_target(folder: &Path) -> Result<(), Error> {
-    let mut rustc = Command::new("rustc");
+    let mut rustc = native::command("rustc");
     rustc.current_dir(folder).args(["--print", "sysroot"]);
     let sysroot = rustc.output().map_err(|error| missing(&error))?;
     let sysroot = String::from_utf8_lossy(&sysroot.stdout).trim().to_owned();
@@ -97,12 +94,4 @@ fn has_target(folder: &Path) -> Result<(), Error> {
 fn missing(error: &io::Error) -> Error {
     let hint = "install Rust with rustup (https://rustup.rs), or make a JavaScript tool, which needs no toolchain";
     Error::new(ErrorKind::Toolchain, format!("cargo or rustc cannot be started: {error}"), hint)
-}
-
-/// Variables by which a cargo that runs this program would bend the one that is started.
-fn is_of_outer_cargo(name: &OsStr) -> bool {
-    let Some(name) = name.to_str() else { return false };
-    let kept = ["CARGO_HOME", "CARGO_NET_OFFLINE", "CARGO_TARGET_DIR"];
-    name.starts_with("CARGO") && !kept.contains(&name) && !name.starts_with("CARGO_REGISTR")
-        || ["RUSTC", "RUSTDOC", "RUSTFLAGS", "TARGET", "HOST", "OUT_DIR", "PROFILE"].contains(&name)
 }

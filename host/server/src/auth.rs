@@ -26,7 +26,7 @@ pub use published::{PublishedKeys, PublishedKeysError};
 
 use crate::principal::Principal;
 
-/// Where the server describes itself to OAuth clients. Source: RFC 9728, section 3.
+/// Where the server describes itself to OAuth clients. The path of its URL follows, if it has one. Source: RFC 9728, section 3.
 pub(crate) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
 /// Tells from a request's headers which principal sent it. Cheap to clone.
@@ -193,14 +193,20 @@ impl Authenticator {
         if let Some(scope) = issuer.scope() {
             challenge.push_str(&format!(", scope=\"{scope}\""));
         }
-        let resource = issuer.audience().trim_end_matches('/');
-        challenge.push_str(&format!(", resource_metadata=\"{resource}{METADATA_PATH}\""));
+        if let Some(metadata) = issuer.metadata_url() {
+            challenge.push_str(&format!(", resource_metadata=\"{metadata}\""));
+        }
         challenge
     }
 
-    /// What OAuth clients need to know. `None` without an issuer.
-    pub(crate) fn metadata(&self) -> Option<ResourceMetadata> {
+    /// What OAuth clients need to know, at this path after that of all metadata: none, or that of the audience. `None` for another
+    /// path, and without an issuer.
+    pub(crate) fn metadata(&self, path: &str) -> Option<ResourceMetadata> {
         let issuer = self.jwt.load_full()?;
+        let is_here = path.is_empty() || issuer.metadata_url().is_some_and(|url| same_path(url.path(), path));
+        if !is_here {
+            return None;
+        }
         Some(ResourceMetadata {
             resource: issuer.audience().to_owned(),
             authorization_servers: vec![issuer.issuer().to_owned()],
@@ -208,6 +214,12 @@ impl Authenticator {
             scopes_supported: issuer.scope().map(str::to_owned).into_iter().collect(),
         })
     }
+}
+
+/// Whether the path of metadata ends with this one.
+fn same_path(whole: &str, end: &str) -> bool {
+    let end = end.strip_suffix('/').unwrap_or(end);
+    whole.strip_prefix(METADATA_PATH).is_some_and(|path| path.strip_suffix('/').unwrap_or(path) == end)
 }
 
 /// The one bearer token of a request.

@@ -13,6 +13,7 @@ pub(crate) mod held;
 mod idempotency;
 mod problem;
 mod run_routes;
+mod schemas;
 mod status;
 mod tools;
 
@@ -194,6 +195,7 @@ pub fn router(service: Service, auth: Authenticator, options: HttpOptions, prote
         .route("/version", get(status::version))
         .route("/openapi.json", get(status::openapi))
         .route(METADATA_PATH, get(status::oauth_metadata))
+        .route(&format!("{METADATA_PATH}/{{*path}}"), get(status::oauth_metadata))
         .with_state(shared.clone());
     private
         .merge(public)
@@ -233,10 +235,33 @@ pub fn api_document() -> &'static str {
         status::openapi,
         status::oauth_metadata,
     ),
-    components(schemas(problem::Written)),
-    modifiers(&Bearer)
+    components(schemas(problem::Written, schemas::Definition, schemas::Event)),
+    modifiers(&Bearer, &Described)
 )]
 struct Document;
+
+/// Describes the responses that only have a status: OpenAPI demands it.
+struct Described;
+
+impl utoipa::Modify for Described {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        use utoipa::openapi::RefOr;
+        let items = document.paths.paths.values_mut();
+        let operations = items.flat_map(|item| [&mut item.get, &mut item.post, &mut item.delete]).flatten();
+        for (status, response) in operations.flat_map(|operation| &mut operation.responses.responses) {
+            if let RefOr::T(response) = response
+                && response.description.is_empty()
+            {
+                let description = match status.as_str() {
+                    "4XX" | "404" => "The request is refused: a problem says why",
+                    "5XX" | "503" => "The server cannot do it now: a problem says why",
+                    _ => "The answer",
+                };
+                response.description = description.to_owned();
+            }
+        }
+    }
+}
 
 /// Adds the one way to authenticate.
 struct Bearer;

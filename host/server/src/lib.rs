@@ -46,6 +46,7 @@ mod refused;
 mod request_id;
 mod running;
 mod runs;
+mod same_url;
 mod search;
 mod served;
 mod service;

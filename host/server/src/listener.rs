@@ -36,6 +36,7 @@ use crate::artifacts::keep_swept;
 use crate::auth::Authenticator;
 use crate::http::held::hold;
 use crate::http::{HttpOptions, router};
+use crate::same_url::normal_origin;
 use crate::service::Service;
 pub use bind_error::BindError;
 use idle::{Connections, Open};
@@ -198,15 +199,9 @@ fn is_host(name: &str) -> bool {
     authority.is_ok_and(|authority| authority.host() == name && !name.is_empty() && !name.contains('*'))
 }
 
-/// Whether a browser can send this as `Origin`.
+/// Whether this is an origin that a browser page can have.
 fn is_origin(origin: &str) -> bool {
-    let rest = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
-    // What a browser sends is in lower case, and has no path.
-    rest.and_then(|rest| rest.parse::<http::uri::Authority>().ok()).is_some_and(|authority| {
-        let (host, port) = (authority.host(), authority.port_u16());
-        let written = port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-        rest == Some(&written) && is_host(host) && !origin.chars().any(|c| c.is_ascii_uppercase())
-    })
+    normal_origin(origin).is_some_and(|origin| !origin.contains('*'))
 }
 
 /// A server that listens. It answers once [`serve`](Self::serve) is called.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::scratch::Scratch;
-use crate::{Error, ErrorKind, venv};
+use crate::{Error, ErrorKind, native, venv};
 
 /// The version of Zig that the hint installs: what pip installs.
 pub(crate) const PACKAGE: &str = "ziglang==0.17.1";
@@ -69,7 +69,7 @@ impl Compiler {
             (PathBuf::from("zig"), &[]),
             (PathBuf::from("python3"), &["-m", "ziglang"]),
         ] {
-            let Some(version) = answer(Command::new(&program).args(module).arg("version").env("PATH", path)) else {
+            let Some(version) = answer(native::command(&program).args(module).arg("version").env("PATH", path)) else {
                 continue;
             };
             if is_known(&version) {
@@ -109,7 +109,7 @@ impl Compiler {
 
     /// A command that compiles and links what is added to it.
     pub(super) fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = native::command(&self.program);
         command.args(&self.arguments).args(ARGUMENTS).stdin(Stdio::null());
         if let Some(cache) = &self.cache {
             command.env("ZIG_GLOBAL_CACHE_DIR", cache);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::bounds;
 use super::pattern::Pattern;
 use super::rewrite::with_endings;
 use crate::{Error, ErrorKind};
@@ -14,7 +15,7 @@ use crate::{Error, ErrorKind};
 /// Names of the files of cases, in the folder of a project.
 const NAMES: [&str; 3] = ["cases.yaml", "cases.yml", "cases.json"];
 /// Bytes of one file of cases.
-const MAX_FILE: u64 = 16 << 20;
+pub(super) const MAX_FILE: u64 = 16 << 20;
 
 /// The cases of one file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -329,6 +330,7 @@ fn parse(path: &Path, text: &str) -> Result<Suite, String> {
     if is_json(path) {
         serde_json::from_str(text).map_err(|error| error.to_string())
     } else {
+        bounds::check(text)?;
         serde_norway::from_str(text).map_err(|error| error.to_string())
     }
 }

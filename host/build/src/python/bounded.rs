@@ -12,6 +12,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use crate::native;
+
 /// Starts the shell that waits for the pipe's end, and becomes the program.
 const START: &str = r#"exec 3<&0
 { read -r line; kill -KILL 0; } <&3 >/dev/null 2>&1 &
@@ -21,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// A command for [`output`]. The caller adds arguments and environment.
 pub(super) fn command(program: impl AsRef<OsStr>) -> Command {
-    let mut command = Command::new("/bin/sh");
+    let mut command = native::command("/bin/sh");
     command.args(["-c", START, "sh"]).arg(program).process_group(0);
     command
 }

@@ -39,6 +39,9 @@ pub(crate) struct NewArgs {
 /// Each call begins with the state after this evaluation. Types are stripped, not checked. Python: componentize-py
 /// loads `tool.py` or `src/tool.py` once. Rust: cargo builds the crate. C: Zig or clang compiles the C files of the
 /// folder of `tool.c`. The component is `NAME.wasm` in the project's folder, where NAME is the name of the folder.
+///
+/// componentize-py, cargo and the C compiler run natively, with your rights: build only what you trust. Of your environment
+/// they get a short list of variables, without credentials (docs/security.md). JavaScript and TypeScript need no such program.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -63,7 +66,8 @@ pub(crate) struct BuildArgs {
 ///
 /// Cases are in `cases.yaml`, `cases.json` or the folder `cases`. A case is a call with the answers to its requests,
 /// its secrets, stored keys and time, and the expected ending. The tool is granted what it declares as needs. Requests
-/// are answered from the case only: nothing leaves the machine.
+/// are answered from the case only: nothing leaves the machine. The build runs native programs, as `toolcell build --help`
+/// says.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -115,6 +119,8 @@ pub(crate) struct TestArgs {
 }
 
 /// Build a project and run its cases after each change, until Ctrl-C
+///
+/// The build runs native programs, as `toolcell build --help` says.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  toolcell dev greeter")]
 pub(crate) struct DevArgs {

@@ -308,3 +308,43 @@ fn faults_are_told_with_their_place_and_a_hint() {
         told(&["build", "greeter"], 1, problem);
     }
 }
+
+/// Every program is a script that writes its variables to a file. None makes a component, so each build fails at its end.
+#[test]
+fn the_programs_of_a_build_get_no_secret_variable() {
+    let version = include_str!("../../../../tests/languages/requirements.txt");
+    let version = version.lines().find_map(|line| line.strip_prefix("componentize-py==")).expect("a version");
+    for (language, programs, starts) in [
+        ("python", &["greeter/.venv/bin/componentize-py"][..], 2),
+        ("c", &["greeter/.venv/bin/python"], 2),
+        ("rust", &["bin/rustc", "bin/cargo"], 3),
+    ] {
+        let place = Place::new("");
+        assert_eq!(place.typed(&["new", "greeter", "--lang", language]).status, 0);
+        let (here, seen) = (place.path().display(), place.path().join("seen"));
+        fs::create_dir_all(place.path().join("lib/rustlib/wasm32-wasip2/lib")).expect("a folder");
+        let script = format!(
+            "#!/bin/sh\nexport -p >> '{}'\ncase \"$*\" in *--version) echo componentize-py {version} ;; *version) echo \
+             0.17.1 ;; *sysroot) echo '{here}' ;; esac\n",
+            seen.display()
+        );
+        for program in programs {
+            let program = place.path().join(program);
+            fs::create_dir_all(program.parent().expect("a folder")).expect("a folder");
+            fs::write(&program, &script).expect("a file");
+            fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("a program");
+        }
+        for word in ["build", "test"] {
+            let path = format!("{here}/bin:{}", std::env::var("PATH").expect("it is set"));
+            let mut command = place.command();
+            command.args([word, "greeter"]).env("PATH", path).env("HTTPS_PROXY", "http://proxy.example");
+            command.env("DEPLOY_KEY", "hunter2").env("CARGO_REGISTRY_TOKEN", "hunter2");
+            let shown = place.shown(&mut command);
+            assert_ne!(shown.status, 0, "{shown}");
+            let variables = fs::read_to_string(&seen).expect("a program was started");
+            assert_eq!(variables.matches("HTTPS_PROXY='http://proxy.example'").count(), starts, "{language}: {shown}");
+            assert!(!variables.contains("hunter2"), "{language}: {variables}");
+            fs::remove_file(&seen).expect("a file");
+        }
+    }
+}

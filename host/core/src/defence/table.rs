@@ -148,6 +148,10 @@ defences! {
     CompileWall = "compile-wall",
     /// What a compiler says is read up to a bound.
     CompileOutput = "compile-output",
+    /// The native programs of a build get the variables of a list, and no others.
+    BuildVariables = "build-variables",
+    /// The depth of a file of cases, and what its aliases stand for, are bounded before it is read as values.
+    CasesBounds = "cases-bounds",
     /// A tenant has so many components compiled a minute.
     CompileQuota = "compile-quota",
     /// And loads one at a time.
@@ -491,6 +495,8 @@ defences! {
     IdleConnections = "idle-connections",
     /// A revoked key's sessions and streams end.
     RevokedStreams = "revoked-streams",
+    /// A token whose header or claims have two meanings is refused.
+    TokenMeaning = "token-meaning",
     /// The sessions and streams of an expired token end.
     ExpiredStreams = "expired-streams",
     /// Labels of metrics are names of tenants and tools, and their number is bounded.

@@ -1,22 +1,29 @@
 //! Bearer tokens of a configured issuer: the server as an OAuth resource server.
 //!
 //! In: an issuer's public keys (a JWK set), and a token. Out: a [`Principal`].
-//! Invariants: the key decides the algorithm, not the token; issuer, audience, expiry, subject and tenant must be there; a token
-//! with critical headers is refused; a token is for this server only, and is passed on to nothing.
+//! Invariants: the key decides the algorithm, and the token only chooses between keys of one `kid`; issuer, audience, expiry,
+//! subject and tenant must be there; a token with critical headers is refused, and so is one whose header or claims have two
+//! meanings; a token is for this server only, and is passed on to nothing.
 //! Source: RFC 7519, RFC 8725, RFC 9068.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
-use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
+use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation, decode, decode_header};
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
+use toolcell::Json;
+use toolcell::defence::{Defence, stands};
+use url::Url;
 
-use super::AuthError;
 use super::ring_provider;
+use super::{AuthError, METADATA_PATH};
 use crate::principal::Principal;
+use crate::same_url::normal;
 
 /// Bytes of a token.
 const MAX_TOKEN: usize = 16 << 10;
@@ -39,8 +46,8 @@ pub struct JwtIssuer {
     scope: Option<String>,
 }
 
-/// Keys by their `kid`.
-type Keys = HashMap<Option<String>, (Algorithm, DecodingKey)>;
+/// Keys by their `kid`: at most one for each algorithm.
+type Keys = HashMap<Option<String>, Vec<(Algorithm, DecodingKey)>>;
 /// One of them.
 type SigningKey = (Option<String>, (Algorithm, DecodingKey));
 
@@ -99,8 +106,8 @@ impl JwtIssuer {
         let mut keys = Keys::new();
         for jwk in &set.keys {
             let Some((id, key)) = signing_key(jwk)? else { continue };
-            if keys.insert(id.clone(), key).is_some() {
-                let problem = "another key has the same `kid`".into();
+            if !add(&mut keys, id.clone(), key) {
+                let problem = "another key has the same `kid` and the same algorithm".into();
                 return Err(JwtError::BadKey { id: id.unwrap_or_default(), problem });
             }
         }
@@ -123,7 +130,7 @@ impl JwtIssuer {
         let known = all.iter().filter_map(|key| Jwk::deserialize(key).ok());
         let mut keys = Keys::new();
         for (id, key) in known.filter_map(|jwk| signing_key(&jwk).ok().flatten()) {
-            keys.entry(id).or_insert(key);
+            add(&mut keys, id, key);
         }
         Self::without_keys(issuer, audience).with_keys(keys)
     }
@@ -171,8 +178,11 @@ impl JwtIssuer {
         if self.keys.is_empty() {
             return Ok(self);
         }
-        let keys = self.keys.iter().filter(|(_, (algorithm, _))| allowed.contains(algorithm));
-        let keys = keys.map(|(id, key)| (id.clone(), key.clone())).collect();
+        let mut keys = Keys::clone(&self.keys);
+        keys.retain(|_, keys| {
+            keys.retain(|(algorithm, _)| allowed.contains(algorithm));
+            !keys.is_empty()
+        });
         self.with_keys(keys)
     }
 
@@ -195,6 +205,25 @@ impl JwtIssuer {
         &self.audience
     }
 
+    /// Where the metadata of this server are. `None` if the audience is not a URL. Source: RFC 9728, section 3.1.
+    pub(super) fn metadata_url(&self) -> Option<Url> {
+        let mut url = Url::parse(&self.audience).ok().filter(|url| matches!(url.scheme(), "https" | "http"))?;
+        let path = url.path().strip_prefix('/').filter(|path| !path.is_empty());
+        let path = path.map_or_else(|| METADATA_PATH.to_owned(), |path| format!("{METADATA_PATH}/{path}"));
+        url.set_path(&path);
+        Some(url)
+    }
+
+    /// Whether the claim `aud` names this server: one audience, or a list of them.
+    fn is_audience(&self, aud: Option<&Value>) -> bool {
+        let is_own = |one: &Value| one.as_str().is_some_and(|one| normal(one) == normal(&self.audience));
+        match aud {
+            Some(Value::Array(all)) => all.iter().all(Value::is_string) && all.iter().any(is_own),
+            Some(one) => is_own(one),
+            None => false,
+        }
+    }
+
     /// Whether the issuer's keys are known.
     pub(crate) fn has_keys(&self) -> bool {
         !self.keys.is_empty()
@@ -212,9 +241,14 @@ impl JwtIssuer {
         rest.is_some_and(|rest| rest.starts_with('#'))
     }
 
+    /// The key that the header of a token names, for the algorithm that it names.
+    fn key_of(&self, header: &Header) -> Option<&(Algorithm, DecodingKey)> {
+        self.keys.get(&header.kid)?.iter().find(|(algorithm, _)| *algorithm == header.alg)
+    }
+
     /// Whether the issuer has the key that a token names. `true` for what is no token.
     pub(super) fn has_key_of(&self, token: &str) -> bool {
-        token.len() > MAX_TOKEN || decode_header(token).map_or(true, |header| self.keys.contains_key(&header.kid))
+        token.len() > MAX_TOKEN || decode_header(token).map_or(true, |header| self.key_of(&header).is_some())
     }
 
     /// The principal of a token.
@@ -227,19 +261,26 @@ impl JwtIssuer {
         if header.crit.is_some() {
             return Err(AuthError::Unauthenticated);
         }
-        let (algorithm, key) = self.keys.get(&header.kid).ok_or(AuthError::Unauthenticated)?;
+        let (algorithm, key) = self.key_of(&header).ok_or(AuthError::Unauthenticated)?;
         let mut validation = Validation::new(*algorithm);
         validation.leeway = LEEWAY;
         validation.validate_nbf = true;
         validation.set_issuer(&[&self.issuer]);
-        validation.set_audience(&[&self.audience]);
-        validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+        // Compared below: as it names a server, not as it is written.
+        validation.validate_aud = false;
+        validation.set_required_spec_claims(&["exp", "iss", "sub"]);
         let claims =
             decode::<Map<String, Value>>(token, key, &validation).map_err(|_| AuthError::Unauthenticated)?.claims;
+        if !self.is_audience(claims.get("aud")) {
+            return Err(AuthError::Unauthenticated);
+        }
         let text = |claim: &str| claims.get(claim).and_then(Value::as_str).filter(|text| !text.is_empty());
         let (Some(subject), Some(tenant)) = (text("sub"), text(&self.tenant_claim)) else {
             return Err(AuthError::Unauthenticated);
         };
+        if stands(Defence::TokenMeaning) && (text("iss").is_none() || !has_one_meaning(token)) {
+            return Err(AuthError::Unauthenticated);
+        }
         if let Some(scope) = &self.scope
             && !text("scope").is_some_and(|scopes| scopes.split(' ').any(|one| one == scope))
         {
@@ -257,9 +298,25 @@ impl fmt::Debug for JwtIssuer {
         f.debug_struct("JwtIssuer")
             .field("issuer", &self.issuer)
             .field("audience", &self.audience)
-            .field("keys", &self.keys.len())
+            .field("keys", &self.keys.values().map(Vec::len).sum::<usize>())
             .finish_non_exhaustive()
     }
+}
+
+/// Adds a key, unless there is one of this `kid` for its algorithm. Returns whether it was added.
+fn add(keys: &mut Keys, id: Option<String>, key: (Algorithm, DecodingKey)) -> bool {
+    let others = keys.entry(id).or_default();
+    let is_new = others.iter().all(|(algorithm, _)| *algorithm != key.0);
+    if is_new {
+        others.push(key);
+    }
+    is_new
+}
+
+/// Whether no member is twice in the header or in the claims of a token: of two, one reader takes the first, another the last.
+fn has_one_meaning(token: &str) -> bool {
+    let mut parts = token.split('.').take(2).map(|part| URL_SAFE_NO_PAD.decode(part));
+    parts.all(|part| part.is_ok_and(|part| str::from_utf8(&part).is_ok_and(|text| Json::check(text).is_ok())))
 }
 
 /// A key with its `kid`. `None`: it is not for signatures.

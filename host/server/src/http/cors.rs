@@ -15,6 +15,7 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use super::HttpOptions;
+use crate::same_url::normal_origin;
 
 /// The methods of all routes.
 const METHODS: &str = "GET, HEAD, POST, DELETE";
@@ -33,7 +34,8 @@ const KEPT: &str = "7200";
 pub(super) fn listed(options: &HttpOptions, headers: &HeaderMap) -> Option<HeaderValue> {
     let mut origins = headers.get_all(ORIGIN).iter();
     let (Some(origin), None) = (origins.next(), origins.next()) else { return None };
-    options.origins.iter().any(|listed| listed.as_bytes() == origin.as_bytes()).then(|| origin.clone())
+    let asking = normal_origin(origin.to_str().ok()?)?;
+    options.origins.iter().any(|listed| normal_origin(listed).as_ref() == Some(&asking)).then(|| origin.clone())
 }
 
 /// Whether a browser asks what a page can send.

@@ -22,6 +22,7 @@ use super::problem::Problem;
 use super::{Shared, cors};
 use crate::refused::Refused;
 use crate::request_id::RequestId;
+use crate::same_url::normal_origin;
 use crate::share::Share;
 use crate::trace::{RequestSpan, TraceContext};
 
@@ -158,10 +159,9 @@ fn check_origin(shared: &Shared, request: &Request, is_listed: bool) -> Result<(
     let mut origins = headers.get_all(ORIGIN).iter();
     let is_own = match (origins.next(), origins.next()) {
         (None, _) => true,
-        (Some(origin), None) => origin.to_str().is_ok_and(|origin| {
-            let is_same =
-                |scheme: &str| origin.strip_prefix(scheme).is_some_and(|rest| rest.eq_ignore_ascii_case(host));
-            is_same("http://") || is_same("https://")
+        (Some(origin), None) => origin.to_str().ok().and_then(normal_origin).is_some_and(|origin| {
+            let own = origin.split_once("://").and_then(|(scheme, _)| normal_origin(&format!("{scheme}://{host}")));
+            own == Some(origin)
         }),
         (Some(_), Some(_)) => false,
     };

@@ -24,6 +24,7 @@ use tracing::Instrument as _;
 
 use super::idempotency::{Begun, HEADER, REPLAYED, key_of};
 use super::problem::{Problem, Written};
+use super::schemas::{Completion, RunOutcome, Steps};
 use super::{Shared, body, forms};
 use crate::principal::Principal;
 use crate::refused::Refused;
@@ -40,7 +41,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Makes one call and answers with its completion, however the call ended. To answer a question, repeat the call with `resume`.
 #[utoipa::path(post, path = "/v1/calls", operation_id = "call", request_body = forms::CallBody, security(("bearer" = [])), responses(
-    (status = 200, body = Object, description = "The completion of the call (see docs/json.md)"),
+    (status = 200, body = Completion, description = "The completion of the call"),
     (status = "4XX", body = Written, content_type = "application/problem+json"),
     (status = "5XX", body = Written, content_type = "application/problem+json"),
 ))]
@@ -59,7 +60,7 @@ pub(super) async fn call(
 
 /// Makes several calls as one run and answers with its outcome.
 #[utoipa::path(post, path = "/v1/batch", operation_id = "batch", request_body = forms::RunBody, security(("bearer" = [])), responses(
-    (status = 200, body = Object, description = "The outcome of the run (see docs/json.md)"),
+    (status = 200, body = RunOutcome, description = "The outcome of the run"),
     (status = "4XX", body = Written, content_type = "application/problem+json"),
     (status = "5XX", body = Written, content_type = "application/problem+json"),
 ))]
@@ -79,7 +80,7 @@ pub(super) async fn batch(
 /// Makes several calls as one run and answers with its events, as server-sent events. Each is one line of JSON; the last has
 /// the type `run_finished` or `run_halted`. The run ends with the connection.
 #[utoipa::path(post, path = "/v1/runs", operation_id = "run", request_body = forms::RunBody, security(("bearer" = [])), responses(
-    (status = 200, body = Object, content_type = "text/event-stream", description = "Server-sent events. The `data` of each is one event of the run as JSON (see docs/events.md)"),
+    (status = 200, body = String, content_type = "text/event-stream", description = "Server-sent events. The `data` of each is one `Event` as JSON"),
     (status = "4XX", body = Written, content_type = "application/problem+json"),
     (status = "5XX", body = Written, content_type = "application/problem+json"),
 ))]
@@ -143,7 +144,7 @@ fn sse<S: Stream<Item = Result<Event, Infallible>> + Send + 'static>(
 
 /// Makes the steps of an agent loop for several calls, and answers with them and the turn's memory.
 #[utoipa::path(post, path = "/v1/steps", operation_id = "steps", request_body = forms::StepBody, security(("bearer" = [])), responses(
-    (status = 200, body = Object, description = "The answer has `steps` (see docs/json.md) and `memory`. Send `memory` with the next request of the same turn"),
+    (status = 200, body = Steps, description = "The steps. Send `memory` with the next request of the same turn"),
     (status = "4XX", body = Written, content_type = "application/problem+json"),
     (status = "5XX", body = Written, content_type = "application/problem+json"),
 ))]

@@ -3,14 +3,14 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use http::StatusCode;
 use http::header::CONTENT_TYPE;
+use http::{StatusCode, Uri};
 use serde::Serialize;
 
 use super::Shared;
 use super::problem::{Problem, Written};
 use crate::account::TenantUsage;
-use crate::auth::ResourceMetadata;
+use crate::auth::{METADATA_PATH, ResourceMetadata};
 use crate::health::Readiness;
 use crate::principal::Principal;
 
@@ -79,13 +79,14 @@ pub(super) async fn version() -> Json<Version> {
     Json(Version { name: "toolcell", version: env!("CARGO_PKG_VERSION") })
 }
 
-/// How OAuth clients get a token for this server (RFC 9728). Not found without a configured issuer.
+/// How OAuth clients get a token for this server (RFC 9728). Not found without a configured issuer. If the audience is a URL with
+/// a path, that path can follow this one.
 #[utoipa::path(get, path = "/.well-known/oauth-protected-resource", operation_id = "oauth_metadata", responses(
     (status = 200, body = ResourceMetadata),
     (status = 404, body = Written, content_type = "application/problem+json"),
 ))]
-pub(super) async fn oauth_metadata(State(shared): State<Shared>) -> Result<Json<ResourceMetadata>, Problem> {
-    match shared.auth.metadata() {
+pub(super) async fn oauth_metadata(State(shared): State<Shared>, uri: Uri) -> Result<Json<ResourceMetadata>, Problem> {
+    match shared.auth.metadata(uri.path().strip_prefix(METADATA_PATH).unwrap_or_default()) {
         Some(metadata) => Ok(Json(metadata)),
         None => Err(super::problem::no_route().await),
     }

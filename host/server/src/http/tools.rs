@@ -12,6 +12,7 @@ use toolcell::{Provider, Tool};
 
 use super::Shared;
 use super::problem::{Problem, Written};
+use super::schemas::{ListedTool, Note};
 use crate::catalogue::Page;
 use crate::principal::Principal;
 
@@ -34,11 +35,11 @@ pub(super) struct Listing {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Tools {
     /// The tools, in the requested format.
-    #[schema(value_type = Value)]
+    #[schema(value_type = Vec<ListedTool>)]
     tools: Value,
     /// What the format could not express, and how it was changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<Note>, required = false)]
     notes: Vec<toolcell::Note>,
     /// Where the next page begins. Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,7 +73,7 @@ pub(super) async fn list(
 
 /// One tool, as an item of the list.
 #[utoipa::path(get, path = "/v1/tools/{name}", operation_id = "get_tool", params(("name" = String, Path, description = "The tool's name"), Listing), security(("bearer" = [])), responses(
-    (status = 200, body = Object),
+    (status = 200, body = ListedTool),
     (status = "4XX", body = Written, content_type = "application/problem+json"),
 ))]
 pub(super) async fn one(

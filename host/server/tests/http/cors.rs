@@ -95,6 +95,36 @@ async fn a_page_of_a_listed_origin_reads_every_answer_problems_too() {
     }
 }
 
+/// The operator's spelling on the left, that of the page on the right.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_origin_is_compared_without_its_spelling() {
+    for (listed, asking, status) in [
+        ("HTTPS://App.example.com:443/", "https://app.example.com", 204),
+        ("https://app.example.com", "https://app.example.com:443", 204),
+        ("https://app.example.com", "https://app.example.com:444", 403),
+        ("https://app.example.com", "http://app.example.com", 403),
+    ] {
+        let (address, ..) = start(HttpOptions::default().with_origin(listed)).await;
+        let headers = format!("Origin: {asking}\r\nAccess-Control-Request-Method: POST\r\n");
+        let reply = ask(address, "OPTIONS /v1/calls", &headers, "").await;
+        assert_eq!(reply.status, status, "{listed} {asking}: {reply:?}");
+        assert_eq!(reply.header(ALLOW_ORIGIN), (status == 204).then_some(asking), "{listed} {asking}");
+    }
+    // A page of the server itself, whose browser leaves the default port out of one of the two.
+    let (address, key, _dir) = start(HttpOptions::default()).await;
+    for (host, origin, status) in [
+        ("localhost:443", "https://localhost", 200),
+        ("LOCALHOST", "http://localhost", 200),
+        ("localhost:80", "http://localhost", 200),
+        ("localhost:80", "https://localhost", 403),
+    ] {
+        let headers = format!("Authorization: Bearer {key}\r\nOrigin: {origin}\r\n");
+        let sent = request("GET /v1/tools", &headers, "").replace("Host: localhost\r\n", &format!("Host: {host}\r\n"));
+        let reply = send(address, sent.as_bytes()).await.expect("a response");
+        assert_eq!(reply.status, status, "{host} {origin}: {reply:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn another_origin_is_refused_and_without_one_nothing_is_said_of_pages() {
     let (address, key, _dir) = start(HttpOptions::default().with_origin(LISTED)).await;

@@ -6,6 +6,7 @@ mod calls;
 mod cancels;
 mod client;
 mod cors;
+mod described;
 mod ending;
 mod files;
 mod fixture;

@@ -43,9 +43,16 @@ struct Issued {
 
 impl Issued {
     async fn start() -> Self {
+        Self::start_at(AUDIENCE).await
+    }
+
+    /// A server that its clients know by this URL.
+    async fn start_at(audience: &str) -> Self {
         let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).expect("a fixture");
-        let (service, auth) =
-            (Service::builder(served(&tools().0)).build().expect("a fixture"), Authenticator::jwt(issuer(&pair)));
+        let (service, auth) = (
+            Service::builder(served(&tools().0)).build().expect("a fixture"),
+            Authenticator::jwt(issuer(&pair, audience)),
+        );
         let mcp = routes(service.clone(), McpOptions::default().with_sessions(1));
         let http = HttpOptions::default().with_recheck(Duration::from_millis(10));
         let options = ListenOptions::default().with_http(http).with_protected(mcp);
@@ -74,10 +81,10 @@ impl Issued {
     }
 }
 
-fn issuer(pair: &Ed25519KeyPair) -> JwtIssuer {
+fn issuer(pair: &Ed25519KeyPair, audience: &str) -> JwtIssuer {
     let key = json!({"kty": "OKP", "crv": "Ed25519", "x": encoded(pair.public_key()), "kid": "k"});
     let jwks = json!({"keys": [key]}).to_string();
-    let issuer = JwtIssuer::from_jwks(ISSUER, AUDIENCE, &jwks).expect("a fixture").with_scope("tools");
+    let issuer = JwtIssuer::from_jwks(ISSUER, audience, &jwks).expect("a fixture").with_scope("tools");
     issuer.with_algorithms(["EdDSA"]).expect("a fixture")
 }
 
@@ -110,6 +117,7 @@ async fn each_kind_of_token_has_its_status_and_code() {
         ("another audience", with("aud", json!("https://other.example"))),
         ("no audience", with("aud", Value::Null)),
         ("another issuer", with("iss", json!("https://other.example"))),
+        ("a list of issuers", with("iss", json!([ISSUER, "https://other.example"]))),
         ("expired for more than 30 s", with("exp", json!(now() - LEEWAY - 5))),
         ("not valid yet", with("nbf", json!(now() + 600))),
         ("the algorithm `none`", format!("{}.", message(&header("none"), &good))),
@@ -141,6 +149,32 @@ async fn each_kind_of_token_has_its_status_and_code() {
         let challenge = reply.header("www-authenticate").unwrap_or_default();
         let metadata = format!("resource_metadata=\"{AUDIENCE}/.well-known/oauth-protected-resource\"");
         assert_eq!(challenge.contains(&metadata), is_challenged, "{case}: {reply:?}");
+    }
+}
+
+/// Source: RFC 9728, sections 3.1 and 5.1.
+#[tokio::test(flavor = "multi_thread")]
+async fn metadata_are_where_the_challenge_says() {
+    const ROOT: &str = "/.well-known/oauth-protected-resource";
+    for (audience, named, other) in [
+        ("https://tools.example", "", "/mcp"),
+        ("https://Tools.example:443/", "", "/mcp"),
+        ("https://tools.example/mcp", "/mcp", "/other"),
+        ("https://tools.example/mcp/", "/mcp/", "/mcp/more"),
+        ("https://tools.example/a/mcp?b=c", "/a/mcp", "/mcp"),
+    ] {
+        let issued = Issued::start_at(audience).await;
+        let challenge = issued.ask("x.y.z", "POST /mcp", JSON, "{}").await;
+        let challenge = challenge.header("www-authenticate").expect("a challenge").to_owned();
+        let query = audience.find('?').map_or("", |at| &audience[at..]);
+        let expected = format!("resource_metadata=\"https://tools.example{ROOT}{named}{query}\"");
+        assert!(challenge.contains(&expected), "{audience}: {challenge}");
+        for (path, status) in [(named, 200), (named.trim_end_matches('/'), 200), ("", 200), (other, 404)] {
+            let line = format!("GET {ROOT}{path}");
+            let reply = send(issued.address, request(&line, "", "").as_bytes()).await.expect("a response");
+            assert_eq!(reply.status, status, "{audience} {path}: {reply:?}");
+            assert!(status == 404 || reply.json()["resource"] == audience, "{audience} {path}: {reply:?}");
+        }
     }
 }
 
@@ -187,6 +221,6 @@ async fn what_tokens_opened_ends_when_their_issuer_is_removed() {
     issued.auth.replace_jwt(None);
     ends(streaming).await;
     assert_eq!(issued.ask(&token, "GET /v1/tools", "", "").await.status, 401);
-    issued.auth.replace_jwt(Some(issuer(&issued.pair)));
+    issued.auth.replace_jwt(Some(issuer(&issued.pair, AUDIENCE)));
     assert_eq!(issued.ask(&token, "GET /v1/tools", "", "").await.status, 200);
 }

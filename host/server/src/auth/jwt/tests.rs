@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::signature::{Ed25519KeyPair, KeyPair as _};
+use ring::signature::{EcdsaKeyPair, Ed25519KeyPair, KeyPair as _};
 use serde_json::{Value, json};
 
 use super::*;
@@ -85,6 +85,90 @@ fn a_token_is_its_issuers_for_this_server_and_in_time() {
     for bad in [foreign, message.to_owned(), format!("{message}."), other_claims, long, String::new(), "..".into()] {
         assert_eq!(issuer.principal_of(&bad), Err(AuthError::Unauthenticated), "{bad:.200}");
     }
+}
+
+/// The issuer's own signature is on each of them.
+#[test]
+fn a_token_with_two_meanings_is_refused() {
+    let pair = pair(1);
+    let issuer = JwtIssuer::from_jwks(ISSUER, AUDIENCE, &jwks(&pair)).unwrap();
+    let principal = |header: &str, claims: &str| {
+        let message = format!("{}.{}", encoded(header), encoded(claims));
+        issuer.principal_of(&format!("{message}.{}", encoded(pair.sign(message.as_bytes()))))
+    };
+    let header = r#"{"alg": "EdDSA", "kid": "one"}"#;
+    let claims = claims("x", json!({"y": 1})).to_string();
+    assert!(principal(header, &claims).is_ok());
+    for (place, again) in [
+        ("{", r#"{"iss": "https://other.example", "#),
+        ("{", r#"{"sub": "bob", "#),
+        ("{", r#"{"tenant": "globex", "#),
+        ("{", r#"{"t\u0065nant": "globex", "#),
+        ("{", r#"{"exp": 1, "#),
+        ("{", r#"{"x": 1, "#),
+        (r#"{"y""#, r#"{"y": 2, "y""#),
+        (r#""https://issuer.example""#, r#"["https://issuer.example"]"#),
+        (r#""https://issuer.example""#, r#"["https://issuer.example", "https://other.example"]"#),
+    ] {
+        let claims = claims.replacen(place, again, 1);
+        assert_eq!(principal(header, &claims), Err(AuthError::Unauthenticated), "{claims}");
+    }
+    for again in [r#"{"alg": "EdDSA", "#, r#"{"kid": "one", "#, r#"{"x": 1, "x": 1, "#] {
+        let header = header.replacen('{', again, 1);
+        assert_eq!(principal(&header, &claims), Err(AuthError::Unauthenticated), "{header}");
+    }
+}
+
+#[test]
+fn an_audience_is_compared_without_its_spelling() {
+    let pair = pair(1);
+    let issuer = JwtIssuer::from_jwks(ISSUER, "https://Tools.example:443/mcp/", &jwks(&pair)).unwrap();
+    let header = json!({"alg": "EdDSA", "kid": "one"});
+    for (aud, expected) in [
+        (json!("https://tools.example/mcp"), true),
+        (json!("HTTPS://TOOLS.example/mcp/"), true),
+        (json!(["https://other.example", "https://tools.example:443/mcp"]), true),
+        (json!("https://tools.example/MCP"), false),
+        (json!("https://tools.example"), false),
+        (json!("http://tools.example/mcp"), false),
+        (json!(["https://tools.example/mcp", 7]), false),
+        (json!([]), false),
+        (json!({"https://tools.example/mcp": true}), false),
+        (Value::Null, false),
+    ] {
+        let accepted = issuer.principal_of(&token(&pair, &header, &claims("aud", aud.clone()))).is_ok();
+        assert_eq!(accepted, expected, "{aud}");
+    }
+}
+
+#[test]
+fn of_two_keys_of_one_id_the_one_that_fits_is_used() {
+    let random = ring::rand::SystemRandom::new();
+    let algorithm = &ring::signature::ECDSA_P256_SHA256_FIXED_SIGNING;
+    let document = EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
+    let curve = EcdsaKeyPair::from_pkcs8(algorithm, document.as_ref(), &random).unwrap();
+    let (x, y) = curve.public_key().as_ref()[1..].split_at(32);
+    let ec = json!({"kty": "EC", "crv": "P-256", "x": encoded(x), "y": encoded(y), "kid": "one"});
+    let okp = |number: u8| serde_json::from_str::<Value>(&jwks(&pair(number))).unwrap()["keys"][0].clone();
+    let by_ed = token(&pair(1), &json!({"alg": "EdDSA", "kid": "one"}), &claims("x", json!(1)));
+    let message =
+        format!("{}.{}", encoded(r#"{"alg": "ES256", "kid": "one"}"#), encoded(claims("x", json!(1)).to_string()));
+    let by_ec = format!("{message}.{}", encoded(curve.sign(&random, message.as_bytes()).unwrap()));
+    for keys in [[okp(1), ec.clone()], [ec, okp(1)]] {
+        let set = json!({"keys": keys}).to_string();
+        let read = [JwtIssuer::from_jwks(ISSUER, AUDIENCE, &set), JwtIssuer::from_published(ISSUER, AUDIENCE, &set)];
+        for issuer in read.map(Result::unwrap) {
+            assert!(issuer.principal_of(&by_ed).is_ok() && issuer.principal_of(&by_ec).is_ok(), "{set}");
+            assert!(issuer.has_key_of(&by_ed) && issuer.has_key_of(&by_ec));
+            let only = issuer.with_algorithms(["ES256"]).unwrap();
+            assert!(only.principal_of(&by_ed).is_err() && only.principal_of(&by_ec).is_ok(), "{set}");
+        }
+    }
+    let error = JwtIssuer::from_jwks(ISSUER, AUDIENCE, &json!({"keys": [okp(1), okp(2)]}).to_string()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the key `one` cannot be used: another key has the same `kid` and the same algorithm"
+    );
 }
 
 #[test]

@@ -1,0 +1,88 @@
+//! Bounds a text of YAML before it becomes values.
+//!
+//! In: a text. Out: nothing, or why the text is refused. The reader that makes the values takes time that grows with the
+//! square of the depth, and repeats for an alias all that the alias stands for. The parser used here does neither.
+
+use std::collections::BTreeMap;
+
+use saphyr_parser::{Event, Marker, Parser};
+use toolcell::defence::{Defence, stands};
+
+use super::file::MAX_FILE;
+
+/// Lists and maps inside each other: as many as the reader takes.
+const MAX_DEPTH: usize = 128;
+/// The message of the parser's own bound on depth, which is higher and comes before the events.
+const RECURSION: &str = "recursion limit exceeded";
+
+/// Refuses a text that is no YAML, nests deeper than [`MAX_DEPTH`] levels, or has more than [`MAX_FILE`] bytes with its aliases
+/// written out.
+pub(super) fn check(text: &str) -> Result<(), String> {
+    if !stands(Defence::CasesBounds) {
+        return Ok(());
+    }
+    let refused = |problem: &str, at: &Marker| Err(format!("{problem} at line {} column {}", at.line(), at.col() + 1));
+    let too_deep = format!("it nests deeper than {MAX_DEPTH} levels");
+    // Bytes up to here with aliases written out, those of each anchor, and the anchor and the beginning of what is open.
+    let (mut bytes, mut anchors, mut open) = (0, BTreeMap::new(), Vec::new());
+    for event in Parser::new_from_str(text) {
+        let (event, span) = match event {
+            Ok(read) => read,
+            Err(error) if error.info() == RECURSION => return refused(&too_deep, error.marker()),
+            Err(error) => return refused(error.info(), error.marker()),
+        };
+        match event {
+            Event::Scalar(text, _, anchor, _) => {
+                let own = text.len() as u64 + 1;
+                bytes += own;
+                anchors.insert(anchor, own);
+            }
+            // What is still open refers to itself, which the reader refuses.
+            Event::Alias(anchor) => bytes += anchors.get(&anchor).copied().unwrap_or_default(),
+            Event::SequenceStart(anchor, _) | Event::MappingStart(anchor, _) => {
+                open.push((anchor, bytes));
+                bytes += 1;
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                if let Some((anchor, before)) = open.pop() {
+                    anchors.insert(anchor, bytes - before);
+                }
+            }
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentStart(_) | Event::DocumentEnd => {}
+        }
+        if open.len() > MAX_DEPTH {
+            return refused(&too_deep, &span.start);
+        }
+        if bytes > MAX_FILE {
+            return refused(&format!("its aliases stand for more than {MAX_FILE} bytes"), &span.start);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn yaml_that_nests_too_deep_is_not_read() {
+        for opening in ["[", "- ", "{a: ", "? ", "a: [", "[{"] {
+            let error = check(&opening.repeat(20_000)).expect_err(opening);
+            assert!(error.starts_with("it nests deeper than 128 levels at line 1 column "), "{opening}: {error}");
+        }
+        let most = format!("{}{}", "[".repeat(MAX_DEPTH), "]".repeat(MAX_DEPTH));
+        assert_eq!(check(&most), Ok(()));
+        assert_eq!(check(&format!("a: \"{}\"", "[".repeat(20_000))), Ok(()), "text is no list");
+    }
+
+    #[test]
+    fn yaml_whose_aliases_stand_for_too_much_is_not_read() {
+        let text = |times| format!("a: &a {}\nb: [{}]", "x".repeat(1 << 10), "*a, ".repeat(times));
+        assert_eq!(check(&text(1 << 10)), Ok(()));
+        let levels = (1..30).map(|level| format!("\nl{level}: &l{level} [*l{0}, *l{0}]", level - 1));
+        for text in [text(1 << 15), format!("l0: &l0 x{}", levels.collect::<String>())] {
+            let error = check(&text).expect_err("it is too much");
+            assert!(error.starts_with("its aliases stand for more than 16777216 bytes at line "), "{error}");
+        }
+    }
+}

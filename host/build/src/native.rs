@@ -1,0 +1,129 @@
+//! How a build starts a native program: with the variables of [a list](KEPT), and no others.
+//!
+//! In: a program. Out: a [`Command`], to which the caller adds arguments, streams and variables of its own.
+//! Invariants: every program that a build starts is started here. Such a program runs code of the author and of the author's
+//! dependencies, and a variable of a shell or of a CI job is often a secret.
+
+use std::ffi::OsStr;
+use std::process::Command;
+
+use toolcell::defence::{Defence, stands};
+
+/// The names of the variables that a program gets, with the reason. A name that ends in `*` stands for all that begin so.
+const KEPT: [&str; 49] = [
+    // Programs are found, and find their own files.
+    "PATH",
+    "HOME",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    // Messages are in the author's language and colours.
+    "LANG",
+    "LC_*",
+    "TERM",
+    "NO_COLOR",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    // cargo and rustup reach a registry from behind a proxy, and trust its certificate.
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    // cargo and rustup use the toolchain, the caches and the registries that they use in a shell.
+    "CARGO_HOME",
+    "CARGO_TARGET_DIR",
+    "CARGO_NET_*",
+    "CARGO_HTTP_*",
+    "CARGO_REGISTRIES_*",
+    "CARGO_REGISTRY_*",
+    "RUSTUP_*",
+    // Build scripts and crates with C find a compiler that is not the system's.
+    "CC",
+    "AR",
+    "CXX",
+    "CFLAGS",
+    "CXXFLAGS",
+    "CC_wasm32*",
+    "AR_wasm32*",
+    "CXX_wasm32*",
+    "CFLAGS_wasm32*",
+    "CXXFLAGS_wasm32*",
+    "WASI_SDK_PATH",
+    "WASI_SYSROOT",
+    "SDKROOT",
+    "DEVELOPER_DIR",
+    // Zig finds its library and what it has compiled.
+    "ZIG_LIB_DIR",
+    "ZIG_GLOBAL_CACHE_DIR",
+    "ZIG_LOCAL_CACHE_DIR",
+    // Python finds its library, and the modules ziglang and componentize_py.
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONUSERBASE",
+];
+/// Ends of names whose values are credentials. cargo reads those of a registry from its own file too.
+const CREDENTIALS: [&str; 3] = ["TOKEN", "SECRET_KEY", "PASSWORD"];
+
+/// A command that starts this program.
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    if stands(Defence::BuildVariables) {
+        command.env_clear().envs(std::env::vars_os().filter(|(name, _)| is_kept(name)));
+    }
+    command
+}
+
+fn is_kept(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    let is_listed = KEPT.iter().any(|kept| match kept.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == *kept,
+    });
+    is_listed && !CREDENTIALS.iter().any(|end| name.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_with_credentials_are_not_kept() {
+        for (name, expected) in [
+            ("PATH", true),
+            ("LC_ALL", true),
+            ("https_proxy", true),
+            ("RUSTUP_TOOLCHAIN", true),
+            ("CC_wasm32_wasip2", true),
+            ("CARGO_REGISTRIES_OWN_INDEX", true),
+            ("CARGO_REGISTRIES_OWN_TOKEN", false),
+            ("CARGO_REGISTRY_TOKEN", false),
+            ("CARGO_HTTP_PROXY", true),
+            // A cargo that runs this program sets these.
+            ("CARGO_PKG_NAME", false),
+            ("RUSTFLAGS", false),
+            ("PATH_TO_KEY", false),
+            ("AWS_SECRET_ACCESS_KEY", false),
+            ("SSH_AUTH_SOCK", false),
+            ("TOOLCELL_SECRET_KEY", false),
+        ] {
+            assert_eq!(is_kept(OsStr::new(name)), expected, "{name}");
+        }
+    }
+
+    /// The page on security names each variable.
+    #[test]
+    fn the_page_names_the_variables_that_are_kept() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/security.md");
+        let page = std::fs::read_to_string(page).expect("a page");
+        for name in KEPT {
+            assert!(page.contains(&format!("`{name}`")), "{name}");
+        }
+    }
+}

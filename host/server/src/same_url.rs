@@ -1,0 +1,61 @@
+//! Compares URLs by what they name, not by how they are written.
+//!
+//! In: a URL or an origin as text. Out: its normal form: scheme and host in lower case, no default port, no slash at the end.
+
+use url::Url;
+
+/// The normal form of a URL. A text that is no URL is its own.
+pub(crate) fn normal(text: &str) -> String {
+    let Ok(url) = Url::parse(text) else { return text.to_owned() };
+    let written = url.as_str();
+    written.strip_suffix('/').unwrap_or(written).to_owned()
+}
+
+/// The normal form of an origin. `None` for a text that is no origin of a web page: it has a path, or the scheme is not `http` or
+/// `https`.
+pub(crate) fn normal_origin(text: &str) -> Option<String> {
+    let url = Url::parse(text).ok()?;
+    let origin = url.origin().ascii_serialization();
+    let has_web_scheme = matches!(url.scheme(), "http" | "https");
+    (has_web_scheme && url.as_str().strip_suffix('/') == Some(&*origin)).then_some(origin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_compared_by_what_they_name() {
+        for (one, other, is_same) in [
+            ("https://tools.example", "https://tools.example/", true),
+            ("https://tools.example", "HTTPS://Tools.Example:443", true),
+            ("http://[::1]:80/mcp", "http://[::1]/mcp/", true),
+            ("https://tools.example/mcp", "https://tools.example/MCP", false),
+            ("https://tools.example/mcp", "https://tools.example", false),
+            ("https://tools.example", "http://tools.example", false),
+            ("https://tools.example", "https://tools.example:8443", false),
+            ("https://tools.example", "https://tools.example.", false),
+            ("tools", "tools", true),
+            ("tools", "Tools", false),
+        ] {
+            assert_eq!(normal(one) == normal(other), is_same, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn an_origin_has_a_scheme_and_a_host_and_no_path() {
+        for (text, expected) in [
+            ("https://app.example.com", Some("https://app.example.com")),
+            ("HTTPS://App.example.com:443/", Some("https://app.example.com")),
+            ("http://localhost:3000", Some("http://localhost:3000")),
+            ("https://app.example.com/a", None),
+            ("https://app.example.com?a", None),
+            ("https://ada@app.example.com", None),
+            ("ftp://app.example.com", None),
+            ("null", None),
+            ("", None),
+        ] {
+            assert_eq!(normal_origin(text).as_deref(), expected, "{text}");
+        }
+    }
+}
