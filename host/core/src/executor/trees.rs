@@ -81,7 +81,9 @@ impl TreeRoom {
     pub async fn take(tenant: Option<&str>, text: &str, deadline: Instant) -> Option<Self> {
         let size = measure(text, MAX_DEPTH).unwrap_or_default();
         let is_in_turn = size.tree >= CHECKED_IN_TURN && stands(Defence::CheckTurns);
-        let turn = if is_in_turn { Some(TURNS.take(tenant, Some(deadline), text.len() as u64).await?) } else { None };
+        // A tenant leaves turns to others, since it is not known here whether there are any.
+        let turn =
+            if is_in_turn { Some(TURNS.take(tenant, true, Some(deadline), text.len() as u64).await?) } else { None };
         let held = if is_large(size) { Some(TREES.take(tenant, size.tree)?) } else { None };
         Some(Self { _held: held, turn })
     }

@@ -38,7 +38,7 @@ async fn asked(url: &str, answer: &'static str, roots: Roots, is_allowed: bool) 
     let egress = Egress::new().with_resolver(Scripted::new([["127.0.0.1"]])).with_roots(roots).with_proxy(proxy);
     let result = send(&egress, &rights([rule]), get(url)).await;
     let said = match result {
-        Ok(response) => String::from_utf8(response.body).unwrap(),
+        Ok(response) => String::from_utf8(response.body.to_vec()).unwrap(),
         Err(error) => error.to_string(),
     };
     let heads = heads.lock().clone();
