@@ -182,7 +182,7 @@ fn a_package_that_cannot_be_used_is_named_with_the_reason() {
         (
             &[("tool.js", IN), ("node_modules/p/package.json", "{\n!")],
             "node_modules/p/package.json:2:1: this is not the JSON",
-            "correct",
+            "the fault is in the package `p`",
         ),
         (
             &[

@@ -263,7 +263,7 @@ mod tests {
         let module = |text: &str| toolcell_test_guests::module(&format!("(module {text})"));
         let import = |from: &str| module(&format!(r#"(import "{from}" "f" (func))"#));
         let mut described = module("");
-        described.extend(b"\0\x10\x0ecomponent-type");
+        described.extend(b"\0\x0f\x0ecomponent-type");
         for (bytes, found, hint) in [
             (import("gojs"), "Go built for a JavaScript host", "`GOOS=wasip1 GOARCH=wasm go build"),
             (import("wbg"), "wasm-bindgen", "without wasm-bindgen"),

@@ -114,7 +114,7 @@ fn expected_types(error: &ValidationError<'_>) -> Option<Vec<String>> {
 /// Where a value is `null`, and its member may be missing: to leave it out.
 fn dispensable(known: &Known<'_>, error: &ValidationError<'_>) -> Option<String> {
     let (above, member) = error.instance_path().as_str().rsplit_once('/')?;
-    let (beside, inside) = error.schema_path().as_str().rsplit_once("/properties/")?;
+    let (beside, inside) = error.evaluation_path().as_str().rsplit_once("/properties/")?;
     let is_member = known.value.pointer(above)?.is_object() && inside.split('/').next() == Some(member);
     let object = followed(known.schema, beside).filter(|_| is_member)?;
     let name = plain_step(member);
