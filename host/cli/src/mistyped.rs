@@ -53,9 +53,13 @@ fn unknown_option(error: &clap::Error) -> Option<&str> {
 fn as_member(error: &clap::Error) -> Option<String> {
     let words: Vec<_> = env::args().map(|word| word.to_string_lossy().into_owned()).collect();
     let is_call = command().first().is_some_and(|name| ["run", "learn"].contains(&name.as_str()));
-    let wrong = unknown_option(error).filter(|_| is_call)?;
+    // A word that is nearly an option is that option misspelt.
+    let is_near = error.get(ContextKind::SuggestedArg).is_some();
+    let wrong = unknown_option(error).filter(|_| is_call && !is_near)?;
     let name = wrong.strip_prefix("--").filter(|name| !name.is_empty())?;
     let (at, typed) = words.iter().enumerate().find(|(_, word)| word.split('=').next() == Some(wrong))?;
+    // Without a component there is no tool yet.
+    words.iter().take(at).skip(1).filter(|word| !word.starts_with('-')).nth(1)?;
     let value = typed.split_once('=').map(|(_, value)| value.to_owned());
     let value = value.or_else(|| words.get(at + 1).filter(|next| !next.starts_with('-')).cloned());
     let member = quoted(&format!("{name}={}", value.unwrap_or_else(|| "VALUE".to_owned())));

@@ -8,6 +8,7 @@ mod heap;
 mod problems;
 
 use std::io;
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
@@ -276,7 +277,7 @@ fn options(args: &ServeArgs) -> Result<ListenOptions, Failure> {
         .with_address(args.listen)
         .with_http(http)
         .with_drain(args.drain.0)
-        .with_shutdown_delay(args.shutdown_delay.0);
+        .with_shutdown_delay(args.shutdown_delay.as_ref().map_or(Duration::ZERO, |delay| delay.0));
     if args.behind_proxy {
         options = options.with_behind_proxy();
     }

@@ -192,7 +192,7 @@ fn records(state: &Path) -> Result<DiskStore, Error> {
         Error::file(format!("cannot open the record of approvals in `{}`: {problem}", state.display()), hint)
     };
     let store = DiskStore::open(&state.join(DIRECTORY))
-        .map_err(|error| failed(&error, format!("{}; or {ELSEWHERE}", error.hint())))?;
+        .map_err(|error| failed(&error, format!("{ELSEWHERE}; or {}", error.hint())))?;
     let store = store.with_quota(Quota { bytes: u64::MAX, keys: u64::MAX, value: u64::MAX });
     let old = state.join(OLD_DIRECTORY);
     if old.is_dir() {

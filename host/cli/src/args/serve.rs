@@ -64,9 +64,9 @@ pub(crate) struct ServeArgs {
     /// Accept browser pages of this origin, for instance `https://app.example.com`
     #[arg(long = "origin", value_name = "ORIGIN")]
     pub(crate) origins: Vec<String>,
-    /// Time in which requests are still accepted once a signal ends the server, while `/ready` answers 503
-    #[arg(long, value_name = "TIME", default_value_t = Time(Duration::ZERO), conflicts_with = "stdio")]
-    pub(crate) shutdown_delay: Time,
+    /// Time in which requests are still accepted once a signal ends the server, while `/ready` answers 503; none if absent
+    #[arg(long, value_name = "TIME", conflicts_with = "stdio")]
+    pub(crate) shutdown_delay: Option<Time>,
     /// Time for running calls once a signal ends the server
     #[arg(long, value_name = "TIME", default_value_t = Time(Duration::from_secs(30)))]
     pub(crate) drain: Time,

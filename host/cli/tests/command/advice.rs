@@ -44,7 +44,7 @@ fn a_wrong_command_line_is_answered_with_what_works() {
         ),
         (&["run", "hello.wasm", "name=Ada", "--memory", "-1MiB"], 2, "write a size in bytes", "unexpected argument"),
         (&["run", "hello.wasm", "name=Ada", "--seed", "-1"], 2, "write a whole number from 0", "unexpected argument"),
-        (&["run", "hello.wasm", "name=Ada", "--json", "-5"], 2, "unexpected argument '-5'", "no more were expected"),
+        (&["run", "hello.wasm", "name=Ada", "--quiet", "-5"], 2, "unexpected argument '-5'", "no more were expected"),
         (&["test", "--fuzz", "-3"], 2, "write a whole number from 1 to 1000000", "unexpected argument"),
         (&["test", "--fuzz", "abc"], 2, "write a whole number from 1 to 1000000", "invalid digit"),
         (

@@ -293,7 +293,6 @@ fn faults_are_told_with_their_place_and_a_hint() {
     for (member, problem) in [
         ("parameters: { type: 'array' }", "its `parameters` have the type \"array\""),
         ("parameters: { type: 'objekt' }", "objekt"),
-        ("output: { minimum: 'x' }", "not a usable JSON Schema: "),
         ("maxExecutionMs: 1.5", "invalid type: floating point `1.5`, expected u64"),
         ("maxExecutionMs: 0", "its `max_execution` is zero"),
         ("needs: [{ kind: 'http', pattern: 'nowhere', reason: 'to look' }]", "in `needs`: "),
@@ -307,6 +306,11 @@ fn faults_are_told_with_their_place_and_a_hint() {
         told(&["build", "greeter"], 1, "the definition of the tool `greet` is not valid: ");
         told(&["build", "greeter"], 1, problem);
     }
+    // A keyword that cannot be used is left out.
+    let tool = "import { tool } from 'toolcell'; tool({ name: 'greet', description: 'Greets.', handler: () => 1, output: { minimum: 'x' } })";
+    fs::write(place.path().join("greeter/src/tool.js"), tool).expect("a file");
+    let built = place.typed(&["build", "greeter"]);
+    assert!(built.status == 0 && built.stderr.contains("greet: output/minimum must be a number"), "{built:?}");
 }
 
 /// Every program is a script that writes its variables to a file. None makes a component, so each build fails at its end.

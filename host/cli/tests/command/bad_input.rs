@@ -28,7 +28,7 @@ fn what_is_no_usable_component() {
         (&file("empty", b""), "an empty file", "wasm32-wasip2"),
         (&file("text", b"fn main() {}"), "an unknown format", "wasm32-wasip2"),
         (&file("wat", b"(component)"), "WebAssembly text", "wasm-tools parse"),
-        (&file("core", b"\0asm\x01\0\0\0"), "a core WebAssembly module", "wasm-tools component new"),
+        (&file("core", b"\0asm\x01\0\0\0"), "a core WebAssembly module", "wasm32-wasip2"),
         (&file("truncated", &hello[..hello.len() / 2]), "malformed", "download it again"),
         (&file("no_tools", b"\0asm\x0d\0\x01\0"), "offers no tools", "toolcell_guest::tools!"),
     ] {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use toolcell_test_guests::{Answer, Hostile, asker};
+use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, asker};
 
 use crate::typed::{check, command, example, typed};
 
@@ -109,7 +109,7 @@ export default tool({ name: "count", description: "Counts.", handler: () => 1,
 
 #[test]
 fn inspect_says_that_a_refused_component_cannot_be_called() {
-    let silent = Hostile { description: "x", parameters: Some("[1]"), ..Hostile::answering(Answer::Echo) };
+    let silent = Hostile::new(Place::Describe, Misdeed::Abort);
     let mut file = tempfile::NamedTempFile::new().unwrap();
     std::io::Write::write_all(&mut file, &silent.component()).unwrap();
     let path = file.path().to_str().unwrap();
