@@ -59,7 +59,8 @@ fn as_member(error: &clap::Error) -> Option<String> {
     let name = wrong.strip_prefix("--").filter(|name| !name.is_empty())?;
     let (at, typed) = words.iter().enumerate().find(|(_, word)| word.split('=').next() == Some(wrong))?;
     // Without a component there is no tool yet.
-    words.iter().take(at).skip(1).filter(|word| !word.starts_with('-')).nth(1)?;
+    let named = words.iter().position(|word| ["run", "learn"].contains(&word.as_str()))?;
+    words.get(named + 1..at)?.iter().find(|word| !word.starts_with('-'))?;
     let value = typed.split_once('=').map(|(_, value)| value.to_owned());
     let value = value.or_else(|| words.get(at + 1).filter(|next| !next.starts_with('-')).cloned());
     let member = quoted(&format!("{name}={}", value.unwrap_or_else(|| "VALUE".to_owned())));

@@ -43,9 +43,7 @@ fn what_a_provider_sent_is_found_out_and_answered() {
         ("agui", json!({"role": "assistant", "toolCalls": [function]}), json!([event]), "/messages/0/toolCallId"),
     ] {
         for document in [whole, list] {
-            for words in
-                [&["-q", "--format", format][..], &["-q", "--format", format, "--calls-format", format]]
-            {
+            for words in [&["-q", "--format", format][..], &["-q", "--format", format, "--calls-format", format]] {
                 // AG-UI and OpenAI write a bare list alike, and MCP's requests are lines to the library.
                 let shown = batch(&document, words);
                 assert_eq!((shown.status, shown.stderr.as_str()), (0, ""), "{document}\n{shown}");

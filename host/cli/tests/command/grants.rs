@@ -250,7 +250,8 @@ fn explained() {
         "its method was left out: {address}"
     );
     // A file is granted with its directory.
-    let passwd = place.typed(&["explain", "asks", "read /etc/passwd"]).stderr;
+    fs::copy(toolcell_test_guests::example("clerk"), place.path().join("clerk.wasm")).unwrap();
+    let passwd = place.typed(&["explain", "clerk.wasm", "read /etc/passwd"]).stderr;
     for needle in ["the grant is for its directory `/etc`", r#"name = "/etc""#] {
         assert!(passwd.contains(needle), "{needle}: {passwd}");
     }
