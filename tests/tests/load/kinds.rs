@@ -343,7 +343,7 @@ fn modules_that_cannot_be_adapted_are_refused() {
             toolcell_test_guests::module("(module (import \"wasi_unstable\" \"f\" (func)) (func (export \"_start\")))"),
             "imports `wasi_unstable::f`",
         ),
-        (toolcell_test_guests::module("(module (func (export \"_start\")))"), "a core WebAssembly module"),
+        (toolcell_test_guests::module("(module (func (export \"_start\")))"), "module cannot be adapted"),
     ] {
         assert_refused(load_as(bytes, command(|_| {}), Grants::default()), Error::is_component, needle);
     }

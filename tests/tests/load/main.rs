@@ -12,7 +12,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use toolcell::{Component, Engine, EngineBuilder, Error, Examination, Limits, Optimise, Standing};
+use toolcell::{Component, Definition, Engine, EngineBuilder, Error, Examination, Limits, Optimise, Standing};
 use toolcell_test_guests::{Answer, Hostile, bare_hello, bytes};
 use toolcell_tests::binary::{COMPONENT, CUSTOM, MODULE, list, of_component, section};
 use toolcell_tests::{call, ending, load, load_ending};
@@ -126,8 +126,6 @@ fn definitions_that_cannot_be_served() {
         (Hostile { listed: 2, ..echo() }, definition, "two tools of this name"),
         (Hostile { listed: 0, ..echo() }, component, "returns no tools"),
         (Hostile { parameters: Some(r#"{"type": "array"}"#), ..echo() }, definition, "arguments are always an object"),
-        (Hostile { parameters: Some(r#"{"type": 7}"#), ..echo() }, definition, "`hostile` is not valid"),
-        (Hostile { output: Some(r#"{"type": "text"}"#), ..echo() }, definition, "`hostile` is not valid"),
         (Hostile { parameters: Some("{"), ..echo() }, definition, "`hostile` is not valid"),
         (
             Hostile { parameters: Some(r#"{"$ref": "http://127.0.0.1:9/x"}"#), ..echo() },
@@ -136,6 +134,18 @@ fn definitions_that_cannot_be_served() {
         ),
     ] {
         assert_refused(load(&ENGINE, guest.component()), is, needle);
+    }
+}
+
+#[test]
+fn a_keyword_that_cannot_be_used_is_not_enforced() {
+    for (guest, place) in [
+        (Hostile { parameters: Some(r#"{"type": 7}"#), ..echo() }, "parameters/type"),
+        (Hostile { output: Some(r#"{"type": "text"}"#), ..echo() }, "output/type"),
+    ] {
+        let component = load(&ENGINE, guest.component()).expect("it loads");
+        let told: Vec<_> = component.described().flat_map(Definition::unenforced).collect();
+        assert!(told.len() == 1 && told[0].contains(place), "{told:?}");
     }
 }
 
