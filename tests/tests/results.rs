@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcell::{
-    CallOptions, CallResult, Completion, Definition, EncodeError, Executor, Halt, HandlerError, Json, Media,
-    OnToolError, Outcome, Output, Part, Provider, Question, Registry, ResultView, RunEvent, RunOptions, RunOutcome,
-    Runner, Said, Step, Stepper, Tool, ToolCall, Turn, agui_events,
+    CallOptions, CallResult, Completion, Definition, EncodeError, Executor, Halt, HandlerError, Invocation, Json,
+    Media, OnToolError, Outcome, Output, Part, Provider, Question, Registry, ResultView, RunEvent, RunOptions,
+    RunOutcome, Runner, Said, Step, Stepper, Tool, ToolCall, Turn, agui_events,
 };
 use toolcell_tests::{ending, wait};
 
@@ -200,10 +200,10 @@ fn the_same_failure_has_the_same_text_everywhere() {
         let view = view(&call);
         assert_eq!(view.message.as_deref(), Some(expected));
         assert_eq!(view.errors.join("; "), expected);
-        assert_eq!(serde_json::from_str::<Value>(&view.to_text()).expect("JSON"), json!({"error": expected}));
         let outcome = run(vec![call.clone()], RunOptions::default());
         let content: Value = serde_json::from_str(&outcome.messages[0].content).expect("JSON");
         assert_eq!(content["error"], expected);
+        assert_eq!(serde_json::from_str::<Value>(&view.to_text()).expect("JSON"), content);
         assert_eq!(step(&call)["functionResponse"]["response"]["result"]["error"], expected);
         let result = json!(completed(call));
         let told = [&result["outcome"]["refusal"], &result["outcome"]["error"], &result["outcome"]["tool_error"]];
@@ -283,4 +283,18 @@ fn a_halt_without_a_reason_is_none() {
     assert_eq!(ending(&completion.result), "invalid_return/empty_halt");
     let CallResult::ToolError(error) = completion.result else { panic!("{completion:?}") };
     assert_eq!(error.to_string(), "the tool halted without a reason");
+}
+
+#[test]
+fn a_closure_gets_every_digit() {
+    let read = async |arguments: Value, invocation: Arc<Invocation>| json!([arguments, invocation.arguments()]);
+    let tool = Tool::native(Definition::new("t", "").expect("a name"), read).expect("a tool");
+    for (given, expected) in [
+        (r#"{"n": 123456789012345678901234567890}"#, json!({"n": "123456789012345678901234567890"})),
+        (r#"{"n": 18446744073709551615, "m": 0.5}"#, json!({"n": u64::MAX, "m": 0.5})),
+    ] {
+        let (tool, call) = (tool.clone(), ToolCall::new("c", "t", given));
+        let completion = wait(async move { Executor::new().call(&tool, call, CallOptions::default()).await });
+        assert_eq!(completion.result.value().expect("a value").to_value(), json!([expected, expected]), "{given}");
+    }
 }

@@ -147,7 +147,8 @@ fn what_goes_with_a_call_arrives() {
         "resume": {"answer": [1.50, "x"], "state": null},
     }));
     let options = CallOptions::default().with_context(sent.clone());
-    let told = wait(made(worker_process.tool("context").expect("it").clone(), json!({}), Executor::new(), options));
+    let tool = worker_process.tool("context").expect("it").clone();
+    let told = wait(made(tool, json!({}), Executor::new().without_sealer(), options));
     assert_eq!(said(&told), json!(format!("{:?}", Arc::new(sent))));
     let abort = AbortSignal::new();
     let options = CallOptions::default().with_abort(abort.clone()).with_stop_grace(Duration::MAX);
@@ -259,7 +260,7 @@ fn what_the_other_end_could_not_read_ends_its_own_call_only() {
         for sent in [json!({"metadata": bad}), json!({"resume": {"answer": bad}})] {
             let options = CallOptions::default().with_context(context(&sent));
             let tool = worker_process.tool("pid").expect("it").clone();
-            let told = wait(made(tool, json!({}), Executor::new(), options));
+            let told = wait(made(tool, json!({}), Executor::new().without_sealer(), options));
             assert_eq!(ending(&told.result), "refusal/invalid_arguments", "{sent}");
         }
     }

@@ -80,29 +80,3 @@ impl<F: NativeFn<Shape>, Shape: 'static> Handler for Native<F, Shape> {
         true
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use futures_util::FutureExt as _;
-    use serde_json::json;
-
-    use super::*;
-    use crate::call::{CallOptions, ToolCall};
-    use crate::definition::Definition;
-    use crate::executor::Executor;
-    use crate::tool::Tool;
-
-    #[test]
-    fn a_closure_gets_every_digit() {
-        let read = async |arguments: Value, invocation: Arc<Invocation>| json!([arguments, invocation.arguments()]);
-        let tool = Tool::native(Definition::new("t", "").unwrap(), read).unwrap();
-        for (given, expected) in [
-            (r#"{"n": 123456789012345678901234567890}"#, json!({"n": "123456789012345678901234567890"})),
-            (r#"{"n": 18446744073709551615, "m": 0.5}"#, json!({"n": u64::MAX, "m": 0.5})),
-        ] {
-            let call = ToolCall::new("c", "t", given);
-            let completion = Executor::new().call(&tool, call, CallOptions::default()).now_or_never().unwrap();
-            assert_eq!(completion.result.value().unwrap().to_value(), json!([expected, expected]), "{given}");
-        }
-    }
-}

@@ -291,14 +291,14 @@ impl Handler for WasmHandler {
     }
 }
 
+/// Tools, and the names of those that cannot be used with the problem of each.
+type Usable = (Vec<Tool>, Vec<(String, String)>);
+
 /// The tools that can be made of these definitions, and the names of the others with the problem of each.
 ///
 /// # Errors
 /// The first problem, if there is no usable tool.
-fn usable(
-    definitions: &[Definition],
-    make: impl Fn(&Definition) -> Result<Tool, Error>,
-) -> Result<(Vec<Tool>, Vec<(String, String)>), Error> {
+fn usable(definitions: &[Definition], make: impl Fn(&Definition) -> Result<Tool, Error>) -> Result<Usable, Error> {
     let (mut tools, mut left_out, mut first) = (Vec::new(), Vec::new(), None);
     for definition in definitions {
         match make(definition) {

@@ -5,7 +5,7 @@
 //! session, and 2026-07-28, in which every request is complete in itself.
 //! Invariants: every message is decoded strictly, and without a tree; a tool is called by [`Service::call`](crate::Service::call) only; a session
 //! is used by the principal that opened it only.
-//! Source: docs/mcp.md; docs/threat-model.md, rows 72 to 77 and 106 to 109.
+//! Source: docs/mcp.md; docs/threat-model.md, rows 72 to 77 and 106 to 108.
 
 mod call;
 mod changes;

@@ -93,6 +93,7 @@ fn refusal(error: &io::Error) -> &'static str {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "an operator cannot do anything about the other faults")]
 fn certificate_fault(fault: &CertificateError) -> &'static str {
     match fault {
         CertificateError::UnknownIssuer => "its certificate is not signed by a certificate authority that is trusted",

@@ -126,7 +126,10 @@ fn calls_come_in() {
                 unreadable.extend(read.unreadable.into_iter().map(|call| match call.error {
                     ProviderError::Malformed { pointer, .. } => (call.id, pointer),
                     ProviderError::Cut { reason, .. } => (call.id, format!("cut: {reason}")),
-                    error => panic!("{error}"),
+                    error @ (ProviderError::Unknown { .. }
+                    | ProviderError::Inexpressible { .. }
+                    | ProviderError::UnknownForm
+                    | ProviderError::AmbiguousForm { .. }) => panic!("{error}"),
                 }));
                 let calls = read.calls.into_iter().map(|call| json!([call.id, call.name, call.arguments]));
                 Converted { value: calls.collect(), notes: Vec::new() }

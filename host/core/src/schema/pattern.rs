@@ -55,9 +55,9 @@ impl Pattern {
         let most = most_bytes();
         let linear = |spelled: &str| {
             let built = regex::RegexBuilder::new(spelled).size_limit(most).dfa_size_limit(most).build();
-            built.map(Engine::Linear).map_err(|error| match error {
-                regex::Error::CompiledTooBig(_) => Unusable::TooLarge,
-                _ => Unusable::Unreadable,
+            built.map(Engine::Linear).map_err(|error| {
+                let is_large = matches!(error, regex::Error::CompiledTooBig(_));
+                if is_large { Unusable::TooLarge } else { Unusable::Unreadable }
             })
         };
         let engine = match spell(text) {
@@ -66,13 +66,11 @@ impl Pattern {
             Some(spelled) => {
                 let mut builder = fancy_regex::RegexBuilder::new(&spelled.text);
                 builder.delegate_size_limit(most).delegate_dfa_size_limit(most).backtrack_limit(backtracks());
-                let built = builder.build().map_err(|error| match error {
-                    fancy_regex::Error::CompileError(inner)
-                        if matches!(*inner, fancy_regex::CompileError::InnerError(_)) =>
-                    {
-                        Unusable::TooLarge
-                    }
-                    _ => Unusable::Unreadable,
+                let built = builder.build().map_err(|error| {
+                    let is_inner =
+                        |inner: &fancy_regex::CompileError| matches!(inner, fancy_regex::CompileError::InnerError(_));
+                    let is_large = matches!(&error, fancy_regex::Error::CompileError(inner) if is_inner(inner));
+                    if is_large { Unusable::TooLarge } else { Unusable::Unreadable }
                 })?;
                 Engine::Backtracking(built, spelled.power)
             }

@@ -49,6 +49,8 @@ pub(super) fn refused(file: &Path, error: &rusqlite::Error) -> Error {
         StoreError::Busy(problem) => Error::store(problem, BUSY),
         StoreError::Full(problem) => Error::store(problem, FULL),
         StoreError::Unavailable(problem) if is_damaged => Error::store(problem, DAMAGED),
-        other => Error::store(other.to_string(), UNUSABLE),
+        other @ (StoreError::InvalidKey | StoreError::OverQuota(_) | StoreError::Unavailable(_)) => {
+            Error::store(other.to_string(), UNUSABLE)
+        }
     }
 }

@@ -98,12 +98,11 @@ pub(super) fn check(headers: &HeaderMap, method: &str, params: &Raw, schema: Opt
     })
 }
 
+/// Sees a parameter's place and its header.
+type See<'a, 'b> = dyn FnMut(&[&'a str], &str) -> Result<(), String> + 'b;
+
 /// Calls `see` with the place and the header of each parameter that has one.
-fn each_parameter<'a>(
-    schema: &'a Value,
-    path: &mut Vec<&'a str>,
-    see: &mut dyn FnMut(&[&'a str], &str) -> Result<(), String>,
-) -> Result<(), String> {
+fn each_parameter<'a>(schema: &'a Value, path: &mut Vec<&'a str>, see: &mut See<'a, '_>) -> Result<(), String> {
     for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
         path.push(name);
         if let Some(header) = property.get("x-mcp-header").and_then(Value::as_str).filter(|header| !header.is_empty()) {

@@ -135,6 +135,7 @@ pub(in crate::http) struct Steps {
 /// What an agent loop does next. `kind` tells which.
 #[derive(Serialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "its schema is used, and no value")]
 pub(in crate::http) enum Step {
     /// Ask the model again.
     #[schema(title = "RestartStep")]
