@@ -107,25 +107,35 @@ fn an_embedders_rules_refuse_before_the_handler_runs() {
 /// The observer of checks hears of what a tool is asked beside its calls. The checks of a call are on its receipt.
 #[test]
 fn the_fuel_of_checks_beside_calls_is_told_apart() {
-    let tool = wasm(Hostile { parameters: None, name: "t", ..Hostile::answering(Answer::Echo) });
+    let [tool, validating] = [Place::Visible, Place::Validate]
+        .map(|place| wasm(Hostile { parameters: None, name: "t", ..Hostile::new(place, Misdeed::None) }));
     let told = Arc::new(AtomicU64::new(0));
     let sum = Arc::clone(&told);
     let executor = Executor::new().with_check_fuel(move |fuel| {
         sum.fetch_add(fuel, Ordering::Relaxed);
     });
     wait(async move {
+        // A cell can outlive its question for a moment.
+        let hears = async || {
+            let heard = async {
+                while told.swap(0, Ordering::Relaxed) == 0 {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(10), heard).await.is_ok()
+        };
         let call = || ToolCall::new("1", "t", "{}");
         assert!(executor.is_visible(&tool, &Value::Null, &CallContext::default()).await);
-        assert_ne!(told.swap(0, Ordering::Relaxed), 0, "visible");
-        assert_eq!(executor.validate(&tool, call(), CallOptions::default()).await, Ok(vec![]));
-        assert_ne!(told.swap(0, Ordering::Relaxed), 0, "validate");
+        assert!(hears().await, "visible");
+        assert_eq!(executor.validate(&validating, call(), CallOptions::default()).await, Ok(vec![]));
+        assert!(hears().await, "validate");
         let completion = executor.call(&tool, call(), CallOptions::default()).await;
         assert!(completion.usage.fuel.is_some_and(|fuel| fuel > 0), "{completion:?}");
         assert_eq!(told.swap(0, Ordering::Relaxed), 0, "a call");
         let options = CallOptions::default().with_limits(Limits::unlimited().with_fuel(1));
         let completion = executor.call(&tool, call(), options).await;
         assert!(completion.usage.fuel.is_none_or(|fuel| fuel <= 1), "{completion:?}");
-        assert_ne!(told.swap(0, Ordering::Relaxed), 0, "a call that failed before it said who sees it");
+        assert!(hears().await, "a call that failed before it said who sees it");
     });
 }
 
