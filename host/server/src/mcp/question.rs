@@ -31,6 +31,8 @@ const LABELS: [&str; 3] = ["label", "title", "name"];
 const MEMBERS: [&str; 2] = ["field", "name"];
 /// The member of such an option that lists the texts to choose from.
 const CHOICES: &str = "choices";
+/// Why a question is no form.
+const NO_FORM: &str = "its answer is neither one value nor an object of texts, numbers and truth values";
 /// Bytes of the schema and the options of a question above which it is no form.
 const MAX_FORM: usize = 64 << 10;
 
@@ -327,6 +329,9 @@ pub(super) fn told(question: &Question, is_promised: bool) -> ToolResult {
         // The options of an object are its members' questions, not values to choose from.
         let what = if is_object(question) { "It asks for" } else { "Choices" };
         text = format!("{text}\n{what}: {}", labels(&options).join(", "));
+    }
+    if form(question).is_none() {
+        text = format!("{text}\nIt has no form: {NO_FORM}");
     }
     let mut result = ToolResult::new(vec![ContentBlock::text(text)], is_promised);
     let answer_with = json!({"method": "tools/call", "_meta": {RESUME: {"answer": null, "state": question.state}}});

@@ -306,6 +306,20 @@ async fn the_members_of_an_object_are_no_choices() {
     client.end().await.unwrap();
 }
 
+#[tokio::test]
+async fn a_question_without_a_form_says_why() {
+    let ask = async |_: Value| {
+        let schema = json!({"type": "object", "properties": {"when": {"type": "object", "properties": {}}}});
+        Outcome::AskUser(Question::new("A table?").with_answer_schema(schema))
+    };
+    let mut client = Client::start(serving(Tool::native(named("ask"), ask).unwrap()), McpOptions::default());
+    client.initialize(json!({"elicitation": {"form": {}}})).await;
+    let told = client.ask(1, "tools/call", json!({"name": "ask"})).await;
+    let text = told["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("The tool asks the user: A table?\nIt has no form: "), "{told}");
+    client.end().await.unwrap();
+}
+
 /// Clients check structured content against the output schema, and demand it in a result without an error.
 #[tokio::test]
 async fn a_halt_of_a_tool_that_promises_its_values_is_told_as_an_error() {
