@@ -2,6 +2,7 @@
 //!
 //! Pure, except for the embedder's own rules. The caller catches the panics of a check against a tool's schema.
 
+use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
 use serde_json::Value;
@@ -11,7 +12,7 @@ use crate::call::{CallContext, CallResult, ToolCall};
 use crate::defence::{Defence, stands};
 use crate::fence::{Panic, dispose};
 use crate::handler::Invocation;
-use crate::json::{JsonFault, MAX_DEPTH, Size, measure, parse_measured};
+use crate::json::{self, JsonFault, MAX_DEPTH, Size, exact, measure, parse_measured};
 use crate::limits::Limits;
 use crate::outcome::{MAX_PARTS, Outcome, RESERVED_HALT_REASONS};
 use crate::refusal::{Fault, FaultKind, LengthUnit, Refusal};
@@ -69,14 +70,22 @@ pub(super) struct Parsed {
 
 /// The fingerprint of a call's small arguments, when they turn out to be needed. Of what cannot be read there is none.
 pub(super) fn fingerprint_of(call: &ToolCall) -> [u8; 32] {
-    arguments(call).map(|arguments| fingerprint(&arguments)).unwrap_or_default()
+    arguments(call).map(|arguments| exact_fingerprint(call, &arguments)).unwrap_or_default()
+}
+
+/// The fingerprint of arguments with all digits of their whole numbers: an answer for one amount is not taken for another.
+fn exact_fingerprint(call: &ToolCall, arguments: &Value) -> [u8; 32] {
+    match exact(&call.arguments, json::fits) {
+        Cow::Borrowed(_) => fingerprint(arguments),
+        Cow::Owned(text) => parse_measured(&text).map(|arguments| fingerprint(&arguments)).unwrap_or_default(),
+    }
 }
 
 impl Parsed {
     /// Parses a call's arguments, which were measured.
     pub(super) fn new(call: &ToolCall, has_fingerprint: bool) -> Result<Self, Refusal> {
         let arguments = arguments(call).map_err(invalid)?;
-        let fingerprint = has_fingerprint.then(|| fingerprint(&arguments));
+        let fingerprint = has_fingerprint.then(|| exact_fingerprint(call, &arguments));
         Ok(Self { arguments, fits: None, fingerprint })
     }
 

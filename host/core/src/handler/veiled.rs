@@ -237,8 +237,12 @@ impl Veiled {
     /// No member is lost, however they are called.
     fn renamed(&self, members: Map<String, Value>) -> Map<String, Value> {
         let mut renamed = Map::new();
-        for (mut name, member) in members {
+        for (at, (mut name, member)) in members.into_iter().enumerate() {
             self.text(&mut name);
+            if renamed.contains_key(&name) {
+                // A number, and not one more quote for each: a hundred thousand names can become one.
+                name = format!("{name}'{at}");
+            }
             while renamed.contains_key(&name) {
                 name.push('\'');
             }

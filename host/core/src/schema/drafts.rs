@@ -202,6 +202,27 @@ fn a_pattern_can_look_around() {
     }
 }
 
+/// References to parts that stand under no keyword, one of which gives a name to what others look up.
+#[test]
+fn references_to_odd_places_do_not_panic() {
+    let schema = json!({
+        "properties": {"a": {"$ref": "#/x1"}, "b": {"$ref": "#/x2"}},
+        "x1": {"type": "string"},
+        "x2": {"$dynamicAnchor": "n", "$dynamicRef": "#n"},
+    });
+    let _ = Schema::compile(&schema);
+}
+
+#[test]
+fn an_open_brace_is_a_character() {
+    for (pattern, good, bad) in [("^a{,2}$", "a{,2}", "aa"), ("^{1,2$", "{1,2", "1"), ("^a{2}$", "aa", "a{2}")] {
+        let schema = compiled(&json!({"pattern": pattern}));
+        assert!(schema.check(&json!(good)).is_ok() && schema.check(&json!(bad)).is_err(), "{pattern}");
+    }
+    // Each brace is looked at once, however many follow.
+    compiled(&json!({"pattern": "{".repeat(1_000)}));
+}
+
 /// A match that does not end within the bounds is no mismatch: the value is refused as what cannot be judged, by `not` too.
 #[test]
 fn backtracking_is_bounded() {

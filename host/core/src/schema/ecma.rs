@@ -179,13 +179,17 @@ impl<'a> Speller<'a> {
     /// A quantifier in braces. None, with nothing read, where the brace is a brace.
     fn counted(&mut self) -> Option<String> {
         let mut ahead = self.rest.clone();
-        let inside: String = ahead.by_ref().take_while(|c| *c != '}').collect();
+        let mut inside = String::new();
+        loop {
+            match ahead.next()? {
+                '}' => break,
+                c @ ('0'..='9' | ',') => inside.push(c),
+                _ => return None,
+            }
+        }
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let (least, most) = inside.split_once(',').unwrap_or((inside.as_str(), ""));
         if !is_number(least) || !(most.is_empty() || is_number(most)) {
-            return None;
-        }
-        if !self.rest.clone().any(|c| c == '}') {
             return None;
         }
         self.rest = ahead;

@@ -49,6 +49,9 @@ enum Engine {
     Backtracking(fancy_regex::Regex, u32),
 }
 
+/// Look-arounds of a pattern that may each have as many bytes as a pattern.
+const LOOKS: usize = 8;
+
 impl Pattern {
     /// Compiles a pattern: as ECMA-262 has it, and what that cannot read, as the linear engine does.
     pub(super) fn new(text: &str) -> Result<Self, Unusable> {
@@ -64,6 +67,9 @@ impl Pattern {
             None => linear(text)?,
             Some(spelled) if !spelled.backtracks => linear(&spelled.text)?,
             Some(spelled) => {
+                // Each look-around is compiled for itself: many share the bytes of a few.
+                let looks = ["(?=", "(?!", "(?<"].iter().map(|look| spelled.text.matches(look).count()).sum::<usize>();
+                let most = most * LOOKS / looks.max(LOOKS);
                 let mut builder = fancy_regex::RegexBuilder::new(&spelled.text);
                 builder.delegate_size_limit(most).delegate_dfa_size_limit(most).backtrack_limit(backtracks());
                 let built = builder.build().map_err(|error| {

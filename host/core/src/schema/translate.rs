@@ -70,7 +70,9 @@ pub(crate) fn translate(schema: &Value) -> Result<Translated, String> {
         defs.as_object_mut().into_iter().for_each(|defs| defs.extend(std::mem::take(&mut copies)));
     }
     for Link { from, target, scope } in &writer.links {
-        let pointer = &writer.written[&(*target, scope.clone())];
+        let Some(pointer) = writer.written.get(&(*target, scope.clone())) else {
+            return Err("its dynamic references cannot be followed".to_owned());
+        };
         if let Some(Value::String(reference)) = whole.pointer_mut(from)
             && decoded(reference).as_deref() != Some(pointer.as_str())
         {

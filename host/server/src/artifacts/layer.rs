@@ -5,6 +5,8 @@
 //! Invariants: a reference is looked up for the call's own tenant; a file is mounted for one call, for reading only; content
 //! that cannot be stored stays in the result.
 
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -23,7 +25,7 @@ const FORMAT: &str = "toolcell-file";
 pub(crate) struct Layer {
     artifacts: Artifacts,
     /// The properties that are references.
-    files: Vec<String>,
+    files: HashSet<String>,
 }
 
 impl Layer {
@@ -41,7 +43,7 @@ impl Layer {
         let mut wanted = Vec::new();
         // As text: the tree of large arguments takes up to a hundred times their bytes.
         let _ = each_member(&invocation.call.arguments, |name, value| {
-            if self.files.iter().any(|file| file == name)
+            if self.files.contains(name)
                 && let Ok(uri) = serde_json::from_str::<String>(value)
             {
                 wanted.push((name.to_owned(), uri));
@@ -102,7 +104,7 @@ impl Middleware for Layer {
 }
 
 /// The path of the file for each of these properties.
-type Paths = Vec<(String, String)>;
+type Paths = HashMap<String, String>;
 
 /// The arguments with the paths of their files.
 fn with_paths(arguments: &str, paths: &Paths) -> String {
@@ -111,8 +113,8 @@ fn with_paths(arguments: &str, paths: &Paths) -> String {
         text.push(if text.is_empty() { '{' } else { ',' });
         text.push_str(&Value::from(name).to_string());
         text.push(':');
-        match paths.iter().find(|(property, _)| property == name) {
-            Some((_, path)) => text.push_str(&Value::from(path.as_str()).to_string()),
+        match paths.get(name) {
+            Some(path) => text.push_str(&Value::from(path.as_str()).to_string()),
             None => text.push_str(value),
         }
     });
@@ -141,9 +143,14 @@ fn mounted(
         return Ok(Err(faults));
     }
     let files = CallFiles::new()?;
-    let mut paths = Paths::new();
+    let (mut paths, mut added) = (Paths::new(), HashMap::new());
     for (index, (property, artifact)) in found.iter().enumerate() {
-        paths.push(((*property).clone(), add(&files, index, artifact)?));
+        // One that several properties name is copied once: a call writes no more than its tenant may store.
+        let path = match added.entry(artifact.info.id.as_str()) {
+            Entry::Occupied(path) => path.into_mut(),
+            Entry::Vacant(place) => place.insert(add(&files, index, artifact)?),
+        };
+        paths.insert((*property).clone(), path.clone());
     }
     Ok(Ok((paths, files)))
 }

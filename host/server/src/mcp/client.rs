@@ -120,7 +120,17 @@ impl Client {
     pub async fn ask(&self, request: ServerRequest) -> Result<ClientResult, ErrorData> {
         let mut asking = self.open(&request)?;
         let failed = |text: &str| ErrorData::internal_error(format!("the client did not answer: {text}"), None);
-        let reply = tokio::time::timeout(DEFAULT_SEAL_LIFETIME, &mut asking.reply).await;
+        let no_answers = async {
+            match self.session() {
+                Some(session) => session.no_answers.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        let reply = tokio::select! {
+            biased;
+            reply = tokio::time::timeout(DEFAULT_SEAL_LIFETIME, &mut asking.reply) => reply,
+            () = no_answers => return Err(failed("it sends nothing more")),
+        };
         let reply = reply.map_err(|_| failed("it took too long"))?.map_err(|_| failed("it has gone"))?;
         match reply.answer {
             Ok(result) => result.read().ok_or_else(|| failed("its answer has another form")),

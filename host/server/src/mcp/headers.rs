@@ -3,6 +3,8 @@
 //! In: headers and a message. Out: nothing, or what differs.
 //! Source: RFC 9110, section 12.5.1; MCP 2026-07-28, "Streamable HTTP"; docs/threat-model.md, row 77.
 
+use std::collections::HashMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::ACCEPT;
@@ -10,7 +12,7 @@ use http::{HeaderMap, HeaderName};
 use serde_json::{Number, Value};
 
 use super::raw::Raw;
-use crate::members::members;
+use crate::members::each_member;
 
 pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -92,24 +94,29 @@ pub(super) fn check(headers: &HeaderMap, method: &str, params: &Raw, schema: Opt
     let (Some(schema), "tools/call") = (schema, method) else { return Ok(()) };
     let arguments = params.member("arguments");
     let arguments = arguments.as_ref().map_or("{}", Raw::as_str);
-    each_parameter(schema, &mut Vec::new(), &mut |path, header| {
-        let value = path.iter().try_fold(arguments, |value, name| members(value, [name])?[0]);
-        check_parameter(headers, header, value)
-    })
+    each_parameter(schema, Some(arguments), &mut |header, value| check_parameter(headers, header, value))
 }
 
-/// Sees a parameter's place and its header.
-type See<'a, 'b> = dyn FnMut(&[&'a str], &str) -> Result<(), String> + 'b;
+/// Sees the header of a parameter, and the parameter's value.
+type See<'a> = dyn FnMut(&str, Option<&str>) -> Result<(), String> + 'a;
 
-/// Calls `see` with the place and the header of each parameter that has one.
-fn each_parameter<'a>(schema: &'a Value, path: &mut Vec<&'a str>, see: &mut See<'a, '_>) -> Result<(), String> {
-    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        path.push(name);
+/// Calls `see` for each parameter that has a header. Each object of the arguments is read once, however many parameters it has.
+fn each_parameter(schema: &Value, value: Option<&str>, see: &mut See<'_>) -> Result<(), String> {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Ok(()) };
+    let mut found = HashMap::new();
+    if let Some(value) = value {
+        let _ = each_member(value, |name, text| {
+            if let Some((name, _)) = properties.get_key_value(name) {
+                found.insert(name, text);
+            }
+        });
+    }
+    for (name, property) in properties {
+        let value = found.get(name).copied();
         if let Some(header) = property.get("x-mcp-header").and_then(Value::as_str).filter(|header| !header.is_empty()) {
-            see(path, header)?;
+            see(header, value)?;
         }
-        each_parameter(property, path, see)?;
-        path.pop();
+        each_parameter(property, value, see)?;
     }
     Ok(())
 }
@@ -135,10 +142,14 @@ fn is_equal(sent: &str, value: &str) -> bool {
     }
     let numbers = [sent, value].map(|text| serde_json::from_str::<Number>(text).ok());
     match numbers {
-        [Some(sent), Some(value)] if sent.is_f64() || value.is_f64() => sent.as_f64() == value.as_f64(),
-        [Some(sent), Some(value)] => sent == value,
+        [Some(one), Some(other)] if has_fraction(sent) || has_fraction(value) => one.as_f64() == other.as_f64(),
         _ => sent == value,
     }
+}
+
+/// Whether a number is written with a fraction or an exponent. The others are compared by their digits.
+fn has_fraction(number: &str) -> bool {
+    number.contains(['.', 'e', 'E'])
 }
 
 /// The only value of a header.
@@ -163,6 +174,24 @@ mod tests {
     use http::HeaderValue;
 
     use super::*;
+
+    #[test]
+    fn parameters_are_compared_at_each_depth() {
+        let schema = serde_json::json!({"properties": {
+            "id": {"x-mcp-header": "Id"},
+            "to": {"properties": {"city": {"x-mcp-header": "City"}, "zip": {"x-mcp-header": "Zip"}}},
+        }});
+        let arguments = r#"{"to": {"other": [1], "city": "Oslo"}, "id": 100000000000000000001}"#;
+        let mut seen = Vec::new();
+        let see = &mut |header: &str, value: Option<&str>| {
+            seen.push((header.to_owned(), value.map(str::to_owned)));
+            Ok(())
+        };
+        assert_eq!(each_parameter(&schema, Some(arguments), see), Ok(()));
+        let expected = [("Id", Some("100000000000000000001")), ("City", Some("\"Oslo\"")), ("Zip", None)];
+        assert_eq!(seen, expected.map(|(header, value)| (header.to_owned(), value.map(str::to_owned))));
+        assert!(!is_equal("100000000000000000002", "100000000000000000001") && is_equal("1.0", "1"));
+    }
 
     #[test]
     fn a_client_accepts_what_its_header_says() {

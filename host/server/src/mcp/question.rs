@@ -54,6 +54,9 @@ pub(super) fn form(question: &Question) -> Option<ElicitRequest> {
     if !is_short(question) {
         return None;
     }
+    if question.answer_schema.is_some() && schema(question).is_none() {
+        return None;
+    }
     let schema = if is_object(question) { object_schema(question)? } else { field(question)? };
     let params = json!({"mode": "form", "message": question.question, "requestedSchema": schema});
     serde_json::from_value::<ElicitRequestParams>(params).ok().map(ElicitRequest::new)
@@ -70,16 +73,18 @@ fn is_object(question: &Question) -> bool {
     schema(question).is_some_and(|schema| schema.get("type") == Some(&json!("object")))
 }
 
-/// The schema of the answer, in which references within it are replaced by what they name: a form has none.
+/// The schema of the answer, in which references within it are replaced by what they name: a form has none. `None` if there is
+/// no schema, or if the copies would have more than [`MAX_FORM`] bytes.
 fn schema(question: &Question) -> Option<Value> {
     let mut schema = question.answer_schema.as_ref().map(Json::to_value)?;
-    let whole = schema.clone();
-    resolve(&mut schema, &whole);
+    let (whole, mut room) = (schema.clone(), MAX_FORM);
+    resolve(&mut schema, &whole, &mut room)?;
     let fields = schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten();
     for (_, field) in fields {
-        resolve(field, &whole);
-        let forms = field.get_mut("anyOf").and_then(Value::as_array_mut).into_iter().flatten();
-        forms.for_each(|form| resolve(form, &whole));
+        resolve(field, &whole, &mut room)?;
+        for form in field.get_mut("anyOf").and_then(Value::as_array_mut).into_iter().flatten() {
+            resolve(form, &whole, &mut room)?;
+        }
     }
     if let Some(members) = schema.as_object_mut() {
         members.retain(|name, _| !["$defs", "definitions"].contains(&name.as_str()));
@@ -87,17 +92,20 @@ fn schema(question: &Question) -> Option<Value> {
     Some(schema)
 }
 
-/// Replaces a reference by what it names, with the members beside it.
-fn resolve(schema: &mut Value, whole: &Value) {
+/// Replaces a reference by what it names, with the members beside it. `None` if that takes more than `room` bytes.
+fn resolve(schema: &mut Value, whole: &Value, room: &mut usize) -> Option<()> {
     for _ in 0..MAX_REFERENCES {
         let named = schema["$ref"].as_str().and_then(|name| whole.pointer(name.strip_prefix('#')?));
-        let (Some(mut named), Some(own)) = (named.cloned(), schema.as_object_mut()) else { return };
+        let Some(named) = named else { return Some(()) };
+        *room = room.checked_sub(named.to_string().len())?;
+        let (mut named, own) = (named.clone(), schema.as_object_mut()?);
         own.remove("$ref");
         if let Some(members) = named.as_object_mut() {
             members.append(own);
         }
         *schema = named;
     }
+    Some(())
 }
 
 /// The schema of an object, with the fields of a form. A field that can be left out or null is one that can be left out:
@@ -271,7 +279,7 @@ pub(super) async fn input_required(
 /// The digest of a call's arguments, the same for equal values.
 async fn digest(principal: &Principal, call: &ToolCall) -> Result<String, ErrorData> {
     let _room = tree_room(principal, &call.arguments).await?;
-    let tree = Json::parse_value(&call.arguments).unwrap_or_default();
+    let tree = Json::parse(call.arguments.clone()).map(|arguments| arguments.to_exact_value()).unwrap_or_default();
     let digest = Sha256::digest(tree.to_string());
     Ok(digest.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}")))
 }

@@ -95,9 +95,13 @@ pub(super) fn written(result: &impl Serialize) -> Result<Answer, ErrorData> {
 
 /// The message that answers a request.
 pub(super) fn message(id: RequestId, answer: Result<Answer, ErrorData>) -> Vec<u8> {
-    let written = match answer {
+    let mut written = match answer {
         Ok(result) => serde_json::to_vec(&JsonRpcResponse { jsonrpc: JsonRpcVersion2_0, id, result }),
         Err(error) => serde_json::to_vec(&JsonRpcError::new(Some(id), error)),
     };
+    // Over lines, a line is a message. Line ends in valid JSON stand between its tokens, as a tool wrote them.
+    for byte in written.iter_mut().flatten().filter(|byte| matches!(**byte, b'\n' | b'\r')) {
+        *byte = b' ';
+    }
     written.unwrap_or_default()
 }

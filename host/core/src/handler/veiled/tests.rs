@@ -27,7 +27,7 @@ fn json_stays_json_without_the_value() {
         (r#"{ "a":  [1.50, "b\n"] }"#.to_owned(), r#"{ "a":  [1.50, "b\n"] }"#.to_owned()),
         (format!(r#"{{"a":"x {VALUE} y","n":1}}"#), format!(r#"{{"a":"x {mark} y","n":1}}"#)),
         (format!(r#"[["{VALUE}"],null]"#), format!(r#"[["{mark}"],null]"#)),
-        (format!(r#"{{"{VALUE}":1,"[redacted]":2}}"#), format!(r#"{{"{mark}'":1,"{mark}":2}}"#)),
+        (format!(r#"{{"{VALUE}":1,"[redacted]":2}}"#), format!(r#"{{"{mark}'1":1,"{mark}":2}}"#)),
         (r#""c\u0061nary\u002d4711-of-the-test""#.into(), format!("\"{mark}\"")),
         ("1234567890123".into(), format!("\"{mark}\"")),
         ("[12345678901230]".into(), format!("[\"{mark}0\"]")),
