@@ -162,6 +162,7 @@ impl Veiled {
             self.fault_kind(fault);
             self.maybe(&mut fault.got);
             self.maybe(&mut fault.nearest);
+            self.maybe(&mut fault.hint);
         }
     }
 
@@ -198,7 +199,7 @@ impl Veiled {
         if is_hidden(json) && !json.as_str().contains('\\') {
             return;
         }
-        let mut value = json.to_value();
+        let mut value = json.to_exact_value();
         if self.value(&mut value) {
             *json = value.into();
         }

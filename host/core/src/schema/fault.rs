@@ -6,8 +6,8 @@ use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::{Map, Number, Value};
 
-use crate::json::parse_strict;
 use super::pattern::BACKTRACKS;
+use crate::json::parse_strict;
 use crate::names;
 use crate::refusal::{Fault, FaultKind, LengthUnit, MAX_FAULTS, shorten};
 
