@@ -16,13 +16,13 @@ from generated_client.models import (
     Definition,
     OutcomeOk,
     OutcomeRefusal,
+    Problem,
     RunBody,
     RunCall,
     RunFinished,
     RunOutcome,
     ToolResultEncoded,
     Tools,
-    Written,
 )
 
 client = AuthenticatedClient(base_url=sys.argv[1], token=os.environ["TOOLCELL_KEY"])
@@ -60,4 +60,4 @@ definitions = {tool.name: tool for tool in tools if isinstance(tool, Definition)
 check("a definition is read", "calculator" in definitions, listed)
 
 problem = get_tool.sync("nobody", client=client)
-check("a problem is read", isinstance(problem, Written) and problem.code == "unknown_tool", problem)
+check("a problem is read", isinstance(problem, Problem) and problem.code == "unknown_tool", problem)

@@ -17,7 +17,7 @@ use toolcell::{
     CallContext, Deliberate, Json, Limits, OnToolError, RawCall, Resume, ToolCall, Turn, TurnMemory, UnknownTools,
 };
 use utoipa::openapi::Ref;
-use utoipa::openapi::schema::{Array, Object, OneOf, SchemaType, Type};
+use utoipa::openapi::schema::{AdditionalProperties, Array, Object, OneOf, SchemaType, Type};
 
 use super::problem::Problem;
 use crate::calls::CallRequest;
@@ -164,7 +164,8 @@ fn step_calls() -> Array {
 
 fn arguments() -> Object {
     let types = SchemaType::Array(vec![Type::Object, Type::String, Type::Null]);
-    Object::builder().schema_type(types).description(Some("An object, or a string with the JSON text of one.")).build()
+    let object = Object::builder().schema_type(types).additional_properties(Some(AdditionalProperties::FreeForm(true)));
+    object.description(Some("An object, or a string with the JSON text of one.")).build()
 }
 
 /// Several calls of one model answer.
