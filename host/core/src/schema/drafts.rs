@@ -118,7 +118,7 @@ fn references_resolve_within_the_schema() {
 /// Each way to a schema that asks for its scope is a copy: `levels` times two ways would be 2^levels copies.
 #[test]
 fn copies_for_dynamic_references_are_bounded() {
-    let levels = 14;
+    let levels = 12;
     let mut defs = serde_json::Map::new();
     for level in 0..levels {
         for side in ["a", "b"] {
@@ -230,9 +230,9 @@ fn backtracking_is_bounded() {
     let looped = r"^(?:(?!--).)*$";
     let long = "x".repeat(2_000);
     for (schema, value) in [
+        (json!({"pattern": looped}), json!(long)),
         (json!({"pattern": slow}), json!("x".repeat(40))),
         (json!({"not": {"pattern": slow}}), json!("x".repeat(40))),
-        (json!({"pattern": looped}), json!(long)),
         (json!({"anyOf": [{"pattern": looped}, true]}), json!(long)),
         (json!({"items": {"pattern": looped}}), json!(vec!["x".repeat(500); 10])),
     ] {

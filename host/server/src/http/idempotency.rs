@@ -248,7 +248,7 @@ mod tests {
     fn the_principals_of_a_tenant_share_a_bound() {
         let clock = ManualClock::new();
         let kept = Idempotency::new(Arc::new(clock.clone()));
-        let running: Vec<_> = (0..).map_while(|number| claim(&kept, "acme", number)).collect();
+        let running: Vec<_> = (0..=OF_TENANT * MOST_RUNNING).map_while(|number| claim(&kept, "acme", number)).collect();
         assert_eq!(running.len(), OF_TENANT * MOST_RUNNING);
         assert!(claim(&kept, "globex", 0).is_some(), "another tenant");
         drop(running);

@@ -55,7 +55,9 @@ async fn one_question_too_many_is_refused() {
         // The question can be answered later.
         assert!(result["_meta"]["toolcell/question"]["state"].is_string(), "{reply}");
     };
-    refused(web.send(0, "POST", &first, &call(3, &json!({}))).await.message(), "the session has");
+    let no_arguments = json!({});
+    let reply = tokio::time::timeout(PATIENCE, web.send(0, "POST", &first, &call(3, &no_arguments))).await;
+    refused(reply.expect("it is refused at once").message(), "the session has");
     drop(ask(&web, &second, 1, &json!({})).await);
     refused(web.send(0, "POST", &second, &call(2, &json!({}))).await.message(), "the tenant has");
     assert!(service.metrics_text().contains(r#"code="too_many_questions"} 1"#));
