@@ -122,7 +122,7 @@ fn each_parameter(schema: &Value, value: Option<&str>, see: &mut See<'_>) -> Res
 }
 
 fn check_parameter(headers: &HeaderMap, header: &str, value: Option<&str>) -> Result<(), String> {
-    // What is no name of a header is sent by nobody.
+    // No client can send a header whose name is not valid.
     let Ok(name) = HeaderName::try_from(format!("{PARAM}{header}")) else { return Ok(()) };
     let sent = sole(headers, &name)?;
     // Only texts, numbers and truth values are sent.
