@@ -2,8 +2,12 @@
 const runtime = globalThis.__toolcell;
 // Code of a handler may replace the globals. What ends a call does not depend on them.
 const { Error, Promise, String, TypeError, JSON: { parse, stringify } } = globalThis;
-// A text may contain half of a surrogate pair, which UTF-8 has no form for: the host gets U+FFFD in its place.
-const words = (value) => String(value).toWellFormed();
+// A text may contain half of a surrogate pair, which UTF-8 has no form for: the host gets its escape, `\ud83d` for example.
+const escaped = (half) => `\\u${half.charCodeAt(0).toString(16)}`;
+const words = (value) => {
+  const text = String(value);
+  return text.isWellFormed() ? text : text.replace(/[\ud800-\udfff]/gu, escaped);
+};
 const wellFormed = (value) => (typeof value === "string" ? words(value) : value);
 const native = (call) => (typeof call === "function" ? (...given) => call(...given.map(wellFormed)) : call);
 const host = Object.fromEntries(Object.entries(runtime).map(([name, call]) => [name, native(call)]));

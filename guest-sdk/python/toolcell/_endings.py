@@ -139,5 +139,5 @@ def written(what, value):
 
 
 def words(value):
-    """The value as a text. Half of a surrogate pair, which UTF-8 has no form for, becomes U+FFFD."""
-    return _HALF.sub("\ufffd", str(value))
+    """The value as a text. Half of a surrogate pair, which UTF-8 has no form for, is written as its escape: `\\ud83d`."""
+    return _HALF.sub(lambda half: f"\\u{ord(half[0]):x}", str(value))
