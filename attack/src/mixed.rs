@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, JoinSet};
-use toolcell::kv::MemoryStore;
+use toolcell::kv::SqliteStore;
 use toolcell::{
     AbortSignal, CallOptions, Completion, Definition, Egress, Engine, Event, Executor, Grants, HttpRule, Limits,
     MAX_NODES, Outcome, Placement, Question, Resolved, Resolver, Room, Tool, ToolCall,
@@ -87,7 +87,7 @@ struct Ended {
 impl Mixed {
     pub(crate) fn new(stage: &Stage) -> Self {
         let egress = Egress::new().with_connections(CONNECTIONS).with_resolver(Panics);
-        let builder = stage.engine(Placement::Cells).keys(MemoryStore::new()).egress(egress);
+        let builder = stage.engine(Placement::Cells).keys(SqliteStore::in_memory()).egress(egress);
         let engine = builder.quarantine_after(None).build().expect("an engine");
         // Of one cell, so that guests which look for marks have what the one before them had.
         let single = stage.engine(Placement::Cells).cells(1).build().expect("an engine");

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use toolcell::kv::MemoryStore;
+use toolcell::kv::SqliteStore;
 use toolcell::{
     CallOptions, Component, Event, Executor, Grants, HttpRule, Placed, Placement, Secret, SecretUse, StoredSecrets,
     ToolCall,
@@ -105,7 +105,7 @@ impl Secrets {
         grants.keys.push("write *".parse().expect("a rule"));
         let secrets = StoredSecrets::default().with("token", Secret::new(canary.as_str()).expect("a secret"));
         let engine =
-            stage.engine(Placement::Cells).secrets(secrets).keys(MemoryStore::new()).build().expect("an engine");
+            stage.engine(Placement::Cells).secrets(secrets).keys(SqliteStore::in_memory()).build().expect("an engine");
         let (events, traces) = (Arc::new(Mutex::new(String::new())), Traces::default());
         let seen = Arc::clone(&events);
         let executor = Executor::new().with_events(move |event: Event| {

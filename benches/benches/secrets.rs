@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 use anyhow::{Result, ensure};
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
-use toolcell::kv::MemoryStore;
+use toolcell::kv::SqliteStore;
 use toolcell::{
     CallOptions, Code, Component, Engine, Executor, Grants, HttpRule, Missing, Placed, Placement, Secret, SecretUse,
     StoredSecrets, Tool, ToolCall,
@@ -83,7 +83,8 @@ fn blake(number: usize) -> String {
 }
 
 fn loaded(runtime: &Runtime, bytes: Vec<u8>, grants: Grants, secrets: StoredSecrets) -> Result<Tool> {
-    let engine = Engine::builder().placement(Placement::Inline).keys(MemoryStore::new()).secrets(secrets).build()?;
+    let engine =
+        Engine::builder().placement(Placement::Inline).keys(SqliteStore::in_memory()).secrets(secrets).build()?;
     let component = runtime.block_on(Component::load_with(&engine, bytes, grants, Missing::Refused))?;
     ensure!(runtime.block_on(component.optimised()) == Code::Optimised, "it is not optimised");
     Ok(component.tools()[0].clone())

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use toolcell::kv::MemoryStore;
+use toolcell::kv::SqliteStore;
 use toolcell::{
     Component, Definition, Engine, Event, Executor, Grants, Missing, Registry, RunOptions, Runner, Secret,
     StoredSecrets, Tool, ToolCall,
@@ -72,7 +72,7 @@ fn what_a_tenant_is_told_never_names_another() {
     let secrets = tenants.iter().zip(&values).fold(StoredSecrets::default(), |secrets, (tenant, value)| {
         secrets.with_tenant(tenant, "gossip_key", Secret::new(value).expect("a secret"))
     });
-    let builder = Engine::builder().cells(4).keys(MemoryStore::new()).secrets(secrets);
+    let builder = Engine::builder().cells(4).keys(SqliteStore::in_memory()).secrets(secrets);
     let engine = builder.cache(concat!(env!("CARGO_TARGET_TMPDIR"), "/apart")).build().expect("an engine");
     let registry = Registry::new();
     registry.register_all([load(&engine, "notes"), load(&engine, "gossip")]).expect("two names");

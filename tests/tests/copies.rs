@@ -4,7 +4,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use toolcell::kv::{KeyStore as _, MemoryStore, Namespace, Quota};
+use toolcell::kv::{KeyStore as _, Namespace, Quota, SqliteStore};
 
 struct Counting;
 
@@ -41,7 +41,7 @@ fn asked<T>(work: impl FnOnce() -> T) -> (T, usize) {
 #[test]
 fn a_value_is_copied_only_where_it_is_asked_for() {
     const VALUE: usize = 1 << 20;
-    let store = MemoryStore::new().with_quota(Quota { bytes: 1 << 30, ..Quota::default() });
+    let store = SqliteStore::in_memory().with_quota(Quota { bytes: 1 << 30, ..Quota::default() });
     let own = Namespace::new(Some("a"), "notes");
     for key in 0..20 {
         store.set(&own, &format!("key {key}"), &[7; VALUE], None).expect("room");

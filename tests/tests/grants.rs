@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use toolcell::kv::MemoryStore;
+use toolcell::kv::SqliteStore;
 use toolcell::{
     CallOptions, CallResult, Component, Engine, Error, Event, Executor, Grants, HttpRule, Missing, Overlay, Placed,
     Placement, Secret, SecretUse, StoredSecrets, Tenant, Tool, ToolCall,
@@ -19,7 +19,7 @@ const TOKEN: &str = "canary-4711-of-the-test";
 
 fn engine() -> Engine {
     let secrets = StoredSecrets::default().with("fetch_token", Secret::new(TOKEN).expect("a secret"));
-    let engine = Engine::builder().cells(4).placement(Placement::Cells).keys(MemoryStore::new()).secrets(secrets);
+    let engine = Engine::builder().cells(4).placement(Placement::Cells).keys(SqliteStore::in_memory()).secrets(secrets);
     engine.cache(concat!(env!("CARGO_TARGET_TMPDIR"), "/grants")).build().expect("an engine")
 }
 

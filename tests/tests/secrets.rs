@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use toolcell::kv::MemoryStore;
+use toolcell::kv::SqliteStore;
 use toolcell::{
     CallOptions, Component, Engine, Event, Executor, Grants, LogLevel, LogSource, Missing, Placed, Secret, SecretUse,
     StoredSecrets, Tool, ToolCall,
@@ -38,7 +38,7 @@ impl Scene {
         let secrets = StoredSecrets::default().with("gossip_key", secret(OWN)).with("fetch_token", secret(OWN));
         let secrets = secrets.with_tenant("b", "key", secret(ANOTHERS));
         let cache = concat!(env!("CARGO_TARGET_TMPDIR"), "/secrets");
-        let builder = Engine::builder().cells(4).placement(placement).keys(MemoryStore::new()).secrets(secrets);
+        let builder = Engine::builder().cells(4).placement(placement).keys(SqliteStore::in_memory()).secrets(secrets);
         let engine = builder.cache(cache).build().expect("an engine");
         let loaded = wait(async move { Component::load_with(&engine, bytes(name), grants, Missing::Refused).await });
         let tool = loaded.expect("it loads").tools()[0].clone();

@@ -8,7 +8,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcell::kv::{Entry, KeyStore, MemoryStore, Namespace, Page, StoreError};
+use toolcell::kv::{Entry, KeyStore, Namespace, Page, SqliteStore, StoreError};
 use toolcell::{
     Access, CallOptions, Completion, Component, Definition, Directory, Engine, EngineBuilder, Executor, Grants, Limits,
     Missing, Placement, Refusal, Tenant, Tool, ToolCall,
@@ -45,13 +45,13 @@ fn call(tool: &Tool, arguments: &Value, options: CallOptions) -> Completion {
 
 /// A store that does not come back to one tenant until its gate is gone.
 struct Gated {
-    store: MemoryStore,
+    store: SqliteStore,
     began: mpsc::Sender<()>,
     gate: Mutex<mpsc::Receiver<()>>,
 }
 
 impl Gated {
-    fn past_the_gate(&self, whose: &Namespace) -> &MemoryStore {
+    fn past_the_gate(&self, whose: &Namespace) -> &SqliteStore {
         if whose.tenant() == Some("hog") {
             let _ = self.began.send(());
             let _ = self.gate.lock().unwrap_or_else(PoisonError::into_inner).recv();
@@ -93,7 +93,7 @@ impl KeyStore for Gated {
 #[test]
 fn a_tenant_whose_store_hangs_holds_up_no_other() {
     let ((began, begun), (opens, gate)) = (mpsc::channel(), mpsc::channel());
-    let engine = engine(|engine| engine.keys(Gated { store: MemoryStore::new(), began, gate: Mutex::new(gate) }));
+    let engine = engine(|engine| engine.keys(Gated { store: SqliteStore::in_memory(), began, gate: Mutex::new(gate) }));
     let mut grants = Grants::default();
     grants.keys.push("write notes/*".parse().expect("a rule"));
     let notes = tool(&engine, "notes", "notes", grants);

@@ -12,13 +12,10 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
-use toolcell::Error;
-use toolcell::kv::{DiskStore, Entry, KeyStore, Namespace, Page, StoreError};
+use toolcell::kv::{Entry, KeyStore, Namespace, Page, SqliteStore, StoreError};
 
 /// The directory below the state directory.
 const DIRECTORY: &str = "projects";
-/// Where earlier versions kept the keys of all configurations.
-const OLD_DIRECTORY: &str = "keys";
 /// The store of calls without a configuration.
 const NONE: &str = "none";
 /// Characters of a folder's name that are shown in that of its store.
@@ -30,7 +27,7 @@ const HASH: usize = 8;
 pub struct Keys {
     state: Option<PathBuf>,
     project: String,
-    store: OnceLock<DiskStore>,
+    store: OnceLock<SqliteStore>,
 }
 
 impl Keys {
@@ -43,9 +40,9 @@ impl Keys {
         }
     }
 
-    fn store(&self) -> Result<&DiskStore, StoreError> {
+    fn store(&self) -> Result<&SqliteStore, StoreError> {
         let open = || match &self.state {
-            Some(state) => opened(state, &self.project)
+            Some(state) => SqliteStore::open(&state.join(DIRECTORY).join(&self.project))
                 .map_err(|error| StoreError::Unavailable(format!("{error}; hint: {}", error.hint()))),
             None => Err(StoreError::Unavailable(
                 "no place for the key-value store: neither `XDG_STATE_HOME` nor `HOME` is set; \
@@ -67,12 +64,6 @@ impl Keys {
     pub(crate) fn project(config: &Path) -> String {
         project(config)
     }
-}
-
-fn opened(state: &Path, project: &str) -> Result<DiskStore, Error> {
-    // Which of them are whose cannot be told.
-    DiskStore::refuse_old(&state.join(OLD_DIRECTORY))?;
-    DiskStore::open(&state.join(DIRECTORY).join(project))
 }
 
 /// The name of a configuration's store: for people, and no other's.

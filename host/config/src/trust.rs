@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
-use toolcell::kv::{DiskStore, KeyStore as _, Namespace, Quota, StoreError};
+use toolcell::kv::{KeyStore as _, Namespace, Quota, SqliteStore, StoreError};
 
 use crate::error::Error;
 use crate::files;
@@ -67,7 +67,7 @@ struct Kept {
 
 /// A record that is to be kept.
 pub struct Record {
-    store: DiskStore,
+    store: SqliteStore,
     name: String,
     content: String,
 }
@@ -187,11 +187,11 @@ fn hash(lock: &str) -> String {
 }
 
 /// The records of a state directory, with those of earlier versions.
-fn records(state: &Path) -> Result<DiskStore, Error> {
+fn records(state: &Path) -> Result<SqliteStore, Error> {
     let failed = |problem: &dyn std::fmt::Display, hint: String| {
         Error::file(format!("cannot open the record of approvals in `{}`: {problem}", state.display()), hint)
     };
-    let store = DiskStore::open(&state.join(DIRECTORY))
+    let store = SqliteStore::open(&state.join(DIRECTORY))
         .map_err(|error| failed(&error, format!("{ELSEWHERE}; or {}", error.hint())))?;
     let store = store.with_quota(Quota { bytes: u64::MAX, keys: u64::MAX, value: u64::MAX });
     let old = state.join(OLD_DIRECTORY);
@@ -202,7 +202,7 @@ fn records(state: &Path) -> Result<DiskStore, Error> {
 }
 
 /// Takes over records that are files, and leaves the files as a copy. Those that others could have written are none.
-fn carry_over(old: &Path, store: &DiskStore) -> Result<(), Error> {
+fn carry_over(old: &Path, store: &SqliteStore) -> Result<(), Error> {
     files::own_directory(old, ELSEWHERE)?;
     for entry in fs::read_dir(old).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -4,13 +4,13 @@
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use serde_json::{Value, json};
-use toolcell::kv::MemoryStore;
+use toolcell::kv::SqliteStore;
 use toolcell::{CallContext, CallOptions, Component, Engine, Executor, Grants, Missing, ToolCall};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    // The embedder provides the store. `kv::DiskStore` keeps its values in a file.
-    let engine = Engine::builder().keys(MemoryStore::new()).build()?;
+    // The embedder provides the store. `kv::SqliteStore` keeps its values in a file.
+    let engine = Engine::builder().keys(SqliteStore::in_memory()).build()?;
 
     // The operator grants which keys a tool may read and write.
     let mut grants = Grants::default();

@@ -70,7 +70,7 @@ use crate::cores::cores;
 use crate::defence::{Defence, stands};
 use crate::egress::Egress;
 use crate::error::Error;
-use crate::kv::{KeyStore, MemoryStore};
+use crate::kv::{KeyStore, SqliteStore};
 use crate::secret::{SecretSource, StoredSecrets};
 use allocator::Allocator;
 use config::Allocation;
@@ -335,7 +335,7 @@ impl EngineBuilder {
         crate::signals::survive_file_size_limit();
         let mut world = self.world;
         if world.recorder.is_some() {
-            world.keys = Some(Arc::new(MemoryStore::new()));
+            world.keys = Some(Arc::new(SqliteStore::in_memory()));
             world.secrets = Arc::new(StoredSecrets::default());
         }
         let is_strict = self.isolation == Isolation::Strict && stands(Defence::StrictCells);

@@ -1,20 +1,17 @@
 //! The stored keys of components: values with a time to live and a version, within a quota.
 //!
-//! In: a namespace, a key, a value. Out: [`KeyStore`], with the implementations [`MemoryStore`] and [`DiskStore`].
+//! In: a namespace, a key, a value. Out: [`KeyStore`], implemented by [`SqliteStore`].
 //! Invariants: every operation takes a [`Namespace`], so that no tool reaches the keys of another component or tenant; an
 //! acknowledged write is durable; a write beyond the quota is refused and changes nothing. Not here: whether a tool may
 //! use a key (`rights`), and how much of what it read a call may hold.
 
-mod disk;
-mod entries;
-mod memory;
 mod namespace;
+mod sqlite;
 
 use std::time::Duration;
 
-pub use disk::DiskStore;
-pub use memory::MemoryStore;
 pub use namespace::Namespace;
+pub use sqlite::SqliteStore;
 
 /// The longest key, in bytes: enough for a path or a digest.
 pub const MAX_KEY: usize = 1024;

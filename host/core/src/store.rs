@@ -21,17 +21,16 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::error::Error;
 use crate::kv::StoreError;
-use failure::{DAMAGED, NEWER, OLDER, busy, failed, refused};
+use failure::{DAMAGED, OTHER_VERSION, busy, failed, refused};
 #[cfg(test)]
 pub(crate) use place::FILE;
-pub(crate) use place::refuse_old;
 
 /// The result of statements, or the reason for which the operation is refused.
 pub(crate) type Answer<T> = rusqlite::Result<Result<T, StoreError>>;
 
-/// How long an operation waits for other processes, unless told otherwise: longer than most calls may take, so that a
-/// call's own deadline is what ends its wait.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// How long an operation waits for other processes: longer than most calls may take, so that a call's own deadline is what
+/// ends its wait.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Marks the file as ours: `tcel`.
 const APPLICATION: i64 = 0x7463_656c;
 /// The version of the schema that is read and written here.
@@ -58,13 +57,11 @@ const TABLES: &str = "
 pub(crate) struct Database {
     /// None: it is in memory, in its one connection.
     file: Option<PathBuf>,
-    patience: Duration,
+    /// [`PATIENCE`], but in tests.
+    pub(crate) patience: Duration,
     idle: Mutex<Vec<Connection>>,
     /// Writers of this process wait here for each other, and not by asking the file again and again.
     writing: Mutex<()>,
-    /// Removed with it. Such a database is not flushed.
-    #[cfg(test)]
-    scratch: Option<tempfile::TempDir>,
 }
 
 impl Database {
@@ -89,19 +86,7 @@ impl Database {
     }
 
     fn at(file: Option<PathBuf>) -> Self {
-        Self {
-            file,
-            patience: PATIENCE,
-            idle: Mutex::default(),
-            writing: Mutex::default(),
-            #[cfg(test)]
-            scratch: None,
-        }
-    }
-
-    pub(crate) fn set_patience(&mut self, patience: Duration) {
-        self.patience = patience;
-        self.idle.get_mut().clear();
+        Self { file, patience: PATIENCE, idle: Mutex::default(), writing: Mutex::default() }
     }
 
     /// One state of all rows.
@@ -140,58 +125,43 @@ impl Database {
             }
         });
         let run = || {
+            connection.busy_timeout(self.patience)?;
             let transaction = connection.transaction_with_behavior(behavior)?;
             let worked = work(&transaction)?;
-            let ended = if worked.is_ok() { transaction.commit() } else { transaction.rollback() };
-            ended.map(|()| worked)
+            // Dropped without this, the transaction changes nothing.
+            worked.is_ok().then(|| transaction.commit()).transpose()?;
+            Ok(worked)
         };
         run().unwrap_or_else(|error| Err(failed(file, &error)))
     }
 
     fn connect(&self) -> rusqlite::Result<Connection> {
-        let Some(file) = &self.file else {
-            let connection = Connection::open_in_memory()?;
-            connection.execute_batch(TABLES)?;
-            return Ok(connection);
-        };
-        // Without links on the way: the directory is resolved, and only its owner can open it. Threads take turns here, not there.
-        let flags =
-            OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-        let connection = Connection::open_with_flags(file, flags)?;
-        set(&connection, self.patience)?;
-        #[cfg(test)]
-        if self.scratch.is_some() {
-            connection.pragma_update(None, "synchronous", "OFF")?;
+        if let Some(file) = &self.file {
+            return opened(file);
         }
+        let connection = Connection::open_in_memory()?;
+        connection.execute_batch(TABLES)?;
         Ok(connection)
-    }
-
-    /// One that nothing waits for, and that is gone with it.
-    #[cfg(test)]
-    pub(crate) fn unflushed() -> Self {
-        let scratch = tempfile::tempdir().unwrap();
-        let mut database = Self::open(scratch.path()).unwrap();
-        database.scratch = Some(scratch);
-        database.idle.get_mut().clear();
-        database
     }
 }
 
-/// How every connection is set.
-fn set(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
-    connection.busy_timeout(patience)?;
+/// A connection to a file.
+fn opened(file: &Path) -> rusqlite::Result<Connection> {
+    // Without links on the way: the directory is resolved, and only its owner can open it. Threads take turns here, not there.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let connection = Connection::open_with_flags(file, flags)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     // The log is flushed with each commit: `NORMAL` would lose the last ones with the power.
     connection.execute_batch(&format!(
         "PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;
          PRAGMA cache_size = -{CACHE}; PRAGMA journal_size_limit = {LOG};"
-    ))
+    ))?;
+    Ok(connection)
 }
 
 /// Makes an empty file a database of ours.
 fn made(file: &Path) -> rusqlite::Result<()> {
-    let connection = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    set(&connection, PATIENCE)?;
+    let connection = opened(file)?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.execute_batch(&format!(
         "BEGIN IMMEDIATE;
@@ -215,11 +185,28 @@ fn verified(connection: &Connection, file: &Path) -> Result<(), Error> {
     }
     if schema != SCHEMA {
         let problem = format!("{place} has layout {schema}, and this version of toolcell reads layout {SCHEMA} only");
-        return Err(Error::store(problem, if schema > SCHEMA { NEWER } else { OLDER }));
+        return Err(Error::store(problem, OTHER_VERSION));
     }
     let found = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0));
     match found.map_err(|error| refused(file, &error))?.as_str() {
         "ok" => Ok(()),
         problem => Err(Error::store(format!("{place} is damaged: {problem}"), DAMAGED)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Database {
+        /// A new one in this directory whose first connections do not flush, for tests of many writes.
+        pub(crate) fn unflushed(dir: &Path) -> Self {
+            let database = Self::open(dir).unwrap();
+            database.idle.lock().resize_with(KEPT, || database.connect().unwrap());
+            for connection in &*database.idle.lock() {
+                connection.pragma_update(None, "synchronous", "OFF").unwrap();
+            }
+            database
+        }
     }
 }

@@ -118,7 +118,7 @@ impl WorkerProcessBuilder {
 ///   until this value is dropped.
 ///
 /// A worker loads its tools when it starts, so give its engine a [cache](crate::EngineBuilder::cache). A [store of keys
-/// on disk](crate::kv::DiskStore) can be open in the host and in any number of workers at the same time.
+/// on disk](crate::kv::SqliteStore) can be open in the host and in any number of workers at the same time.
 ///
 /// These things differ from tools in this process:
 ///

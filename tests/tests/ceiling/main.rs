@@ -18,7 +18,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use toolcell::kv::MemoryStore;
+use toolcell::kv::SqliteStore;
 use toolcell::{
     AbortSignal, CallOptions, Component, Engine, Event, Executor, Grants, Limits, Missing, Placement, Room, Tool,
     ToolCall,
@@ -142,7 +142,7 @@ fn at_once(kind: &Kind) -> Vec<String> {
 /// A call that is good, and those that want all the memory that they can have, wherever it is.
 fn kinds(placement: Placement) -> (Kind, Vec<Kind>) {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ceiling");
-    let builder = Engine::builder().cells(CELLS).placement(placement).cache(cache).keys(MemoryStore::new());
+    let builder = Engine::builder().cells(CELLS).placement(placement).cache(cache).keys(SqliteStore::in_memory());
     let engine = builder.build().expect("an engine");
     let load = |bytes: Vec<u8>| {
         let mut grants = Grants::default();

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use toolcell::kv::MemoryStore;
+use toolcell::kv::SqliteStore;
 use toolcell::{
     CallOptions, Component, Definition, Engine, Event, Executor, Grants, HandlerError, Invocation, Missing, Placement,
     Registry, Secret, StoredSecrets, Tool, ToolCall,
@@ -47,7 +47,7 @@ impl Host {
     fn new(placement: Placement) -> Self {
         let server = Server::start(Ipv4Addr::LOCALHOST, |_| response("200 OK", ""));
         let secrets = StoredSecrets::default().with("token", Secret::new(VALUE).expect("a secret"));
-        let engine = Engine::builder().cells(4).placement(placement).keys(MemoryStore::new()).secrets(secrets);
+        let engine = Engine::builder().cells(4).placement(placement).keys(SqliteStore::in_memory()).secrets(secrets);
         let engine = engine.cache(concat!(env!("CARGO_TARGET_TMPDIR"), "/confided")).build().expect("an engine");
         let load = |grants: Grants, name: &str| {
             let engine = engine.clone();

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-use toolcell::kv::MemoryStore;
+use toolcell::kv::SqliteStore;
 use toolcell::{
     CallOptions, CallResult, Completion, Component, DEFAULT_CALL_DEPTH, Definition, Engine, Event, Executor, Grants,
     InvokeRule, Limits, MAX_SUB_CALLS, Missing, Overlay, Placement, Registry, Runner, Tool, ToolCall,
@@ -19,7 +19,7 @@ use toolcell_tests::{PLACEMENTS, context, wait};
 const SOME_FUEL: u64 = 5_000_000;
 
 fn engine(placement: Placement, cells: u32) -> Engine {
-    let engine = Engine::builder().cells(cells).threads(1).placement(placement).keys(MemoryStore::new());
+    let engine = Engine::builder().cells(cells).threads(1).placement(placement).keys(SqliteStore::in_memory());
     engine.cache(concat!(env!("CARGO_TARGET_TMPDIR"), "/invoke")).build().expect("an engine")
 }
 

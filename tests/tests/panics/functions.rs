@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use toolcell::kv::MemoryStore;
+use toolcell::kv::SqliteStore;
 use toolcell::{Egress, Placement, Resolved, Resolver, Secret, StoredSecrets};
 use toolcell_test_guests::{Function, functions};
 use toolcell_tests::PLACEMENTS;
@@ -76,7 +76,7 @@ impl Resolver for Known {
 
 fn visitor(placement: Placement) -> Visitor {
     let secrets = StoredSecrets::default().with("token", Secret::new("canary-of-the-visitor").expect("a secret"));
-    Visitor::at(&Host::new(placement, None, secrets, MemoryStore::new(), Egress::new().with_resolver(Known)))
+    Visitor::at(&Host::new(placement, None, secrets, SqliteStore::in_memory(), Egress::new().with_resolver(Known)))
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::num::NonZero;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use toolcell::kv::{Entry, KeyStore, MemoryStore, Namespace, Page, StoreError};
+use toolcell::kv::{Entry, KeyStore, Namespace, Page, SqliteStore, StoreError};
 use toolcell::{Egress, KnownFuture, Placement, Resolved, Resolver, Secret, SecretFuture, SecretSource, StoredSecrets};
 use toolcell_tests::PLACEMENTS;
 
@@ -20,7 +20,7 @@ pub(crate) const PARTS: [&str; 8] = ["secret", "known", "get", "set", "delete", 
 pub(crate) struct Parts {
     told: Arc<Mutex<Option<(&'static str, u32)>>>,
     entered: Arc<Mutex<BTreeSet<&'static str>>>,
-    keys: Arc<MemoryStore>,
+    keys: Arc<SqliteStore>,
 }
 
 impl Parts {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
-use toolcell::kv::{KeyStore as _, MemoryStore, Namespace};
+use toolcell::kv::{KeyStore as _, Namespace, SqliteStore};
 use toolcell::{
     Answer, CallContext, CallOptions, CallResult, Completion, Component, ComponentBytes, ComponentKind, Definition,
     Egress, Engine, EngineBuilder, Grants, HttpRule, Isolation, Json, Method, Missing, Need, Optimise, Placed, Resume,
@@ -217,7 +217,7 @@ impl Cases {
                 .map_err(|error| (format!("the secret `{name}`: {error}"), "use another value"))?;
             secrets = secrets.with(name.as_str(), value);
         }
-        let keys = MemoryStore::new();
+        let keys = SqliteStore::in_memory();
         let tenant = case.context.as_ref().and_then(|context| context.tenant.as_deref());
         for (key, value) in &case.kv {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);

@@ -65,14 +65,18 @@ fn a_project_has_a_store_of_its_own() {
 #[test]
 fn a_store_of_an_earlier_version_is_refused() {
     let place = place();
-    let old = place.state().join("toolcell/keys/keys.redb");
-    fs::create_dir_all(old.parent().expect("a directory")).expect("a place");
-    fs::write(&old, "kept").expect("a place");
+    assert_eq!(place.typed(&LIST).status, 0);
+    let mut projects = fs::read_dir(place.state().join("toolcell/projects")).expect("it is there");
+    let store = projects.next().expect("a store").expect("a store").path().join("store.db");
+    let mut old = fs::read(&store).expect("it is there");
+    // The version of the layout: SQLite's `user_version`.
+    old[60..64].copy_from_slice(&1_u32.to_be_bytes());
+    fs::write(&store, &old).expect("it is there");
     let shown = place.typed(&LIST);
-    assert!(shown.status != 0 && shown.stderr.contains("keys.redb"), "{shown}");
+    assert!(shown.status != 0 && shown.stderr.contains("has layout 1"), "{shown}");
     assert!(shown.stderr.contains("move it away"), "{shown}");
     assert!(!shown.stdout.contains("does not answer: the store does not answer"), "{shown}");
-    assert_eq!(fs::read_to_string(&old).expect("it is there"), "kept");
-    fs::remove_file(old).expect("it is there");
+    assert!(fs::read(&store).expect("it is there") == old, "it was changed");
+    fs::remove_file(store).expect("it is there");
     assert_eq!(place.typed(&LIST).status, 0);
 }

@@ -1,5 +1,6 @@
 //! What every store does: scripts of operations with their answers, run against each backend.
 
+mod disk;
 mod model;
 mod races;
 mod room;
@@ -8,9 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-pub(super) use room::audit;
+use tempfile::TempDir;
 
-use super::{entries::Holder, *};
+use room::audit;
+
+use super::*;
+use crate::store::Database;
 
 /// A wall clock that a test sets, in milliseconds since 1970.
 #[derive(Debug, Clone, Default)]
@@ -32,22 +36,34 @@ struct Subject {
     store: Arc<dyn KeyStore>,
     audit: Box<dyn Fn(&Namespace) + Send + Sync>,
     hand: Hand,
+    /// Removed after the store was used.
+    _dir: TempDir,
 }
 
 impl Subject {
-    fn new<S: Holder>(name: &'static str, store: S, hand: Hand) -> Self {
+    fn new(name: &'static str, (store, dir): (SqliteStore, TempDir), hand: Hand) -> Self {
         let store = Arc::new(store);
         let audited = store.clone();
-        Self { name, store, audit: Box::new(move |namespace| audit(&*audited, namespace)), hand }
+        Self { name, store, audit: Box::new(move |namespace| audit(&audited, namespace)), hand, _dir: dir }
     }
+}
+
+/// An empty store of this kind, and its directory. The one on disk does not wait for it.
+fn empty(kind: &str) -> (SqliteStore, TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = match kind {
+        "memory" => SqliteStore::in_memory(),
+        _ => SqliteStore::of(Database::unflushed(dir.path())),
+    };
+    (store, dir)
 }
 
 /// One empty store of each kind.
 fn subjects(quota: Quota) -> [Subject; 2] {
-    let (one, two) = (Hand::default(), Hand::default());
-    let memory = MemoryStore::new().with_quota(quota).with_clock(one.clock());
-    let disk = DiskStore::without_disk().with_quota(quota).with_clock(two.clock());
-    [Subject::new("memory", memory, one), Subject::new("disk", disk, two)]
+    ["memory", "disk"].map(|kind| {
+        let (hand, (store, dir)) = (Hand::default(), empty(kind));
+        Subject::new(kind, (store.with_quota(quota).with_clock(hand.clock()), dir), hand)
+    })
 }
 
 fn namespace() -> Namespace {
@@ -352,7 +368,7 @@ fn what_has_ended_does_not_count() {
 #[test]
 fn a_quota_may_become_smaller() {
     let space = namespace();
-    let store = MemoryStore::new();
+    let store = SqliteStore::in_memory();
     for key in ["a", "b"] {
         store.set(&space, key, b"12345", None).unwrap();
     }
@@ -374,11 +390,10 @@ fn a_clock_that_panics_leaves_a_store_as_it_was() {
             at => UNIX_EPOCH + Duration::from_millis(at),
         }
     }
-    let (one, other) = (Hand::default(), Hand::default());
-    let memory = MemoryStore::new().with_clock(clock(&one));
-    let disk = DiskStore::without_disk().with_clock(clock(&other));
-    for Subject { name, store, audit, hand } in [Subject::new("memory", memory, one), Subject::new("disk", disk, other)]
-    {
+    for kind in ["memory", "disk"] {
+        let (hand, (store, dir)) = (Hand::default(), empty(kind));
+        let store = store.with_clock(clock(&hand));
+        let Subject { name, store, audit, hand, _dir } = Subject::new(kind, (store, dir), hand);
         let space = namespace();
         store.set(&space, "a", b"1", None).unwrap();
         let operations: [&dyn Fn(); 5] = [

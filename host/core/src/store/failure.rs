@@ -9,13 +9,9 @@ use crate::kv::StoreError;
 
 pub(super) const DAMAGED: &str =
     "restore the store from a copy, or move it away to begin with an empty store; the file was not changed";
-pub(super) const NEWER: &str =
-    "use the version of toolcell that wrote the store, or another directory; the file was not changed";
-pub(super) const OLDER: &str =
-    "to begin with an empty store, move it away; the version of toolcell that wrote it can still read it";
-const FULL: &str = "make room on the disk; the data stored before is intact";
-const UNUSABLE: &str = "correct the cause, for example the disk or its permissions; the data stored before is intact";
-const BUSY: &str = "try again; if that fails, find the process that keeps the store locked, and end it";
+pub(super) const OTHER_VERSION: &str = "use the version of toolcell that wrote the store, or move it away to begin with an empty one; the file was not changed";
+const UNUSABLE: &str = "make room on the disk, correct its permissions, or end the process that keeps the file locked, and try \
+                        again; the data stored before is intact";
 /// What SQLite calls a failed extension of its shared memory: there is no room for it. Source: SQLite, `sqlite3.h`.
 const NO_ROOM_TO_SHARE: i32 = 4874;
 
@@ -45,12 +41,5 @@ pub(super) fn failed(file: &Path, error: &rusqlite::Error) -> StoreError {
 /// A database that cannot be opened.
 pub(super) fn refused(file: &Path, error: &rusqlite::Error) -> Error {
     let is_damaged = matches!(error.sqlite_error_code(), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt));
-    match failed(file, error) {
-        StoreError::Busy(problem) => Error::store(problem, BUSY),
-        StoreError::Full(problem) => Error::store(problem, FULL),
-        StoreError::Unavailable(problem) if is_damaged => Error::store(problem, DAMAGED),
-        other @ (StoreError::InvalidKey | StoreError::OverQuota(_) | StoreError::Unavailable(_)) => {
-            Error::store(other.to_string(), UNUSABLE)
-        }
-    }
+    Error::store(failed(file, error).to_string(), if is_damaged { DAMAGED } else { UNUSABLE })
 }

@@ -9,14 +9,12 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::failure::{DAMAGED, OLDER};
+use super::failure::DAMAGED;
 use crate::error::Error;
 use crate::private::{self, Unfit};
 
 /// The file's name.
 pub(crate) const FILE: &str = "store.db";
-/// The name of a store of earlier versions, in another format.
-const OLD: &str = "keys.redb";
 const OTHER_DIRECTORY: &str = "use a directory that you own and that no other user can write to";
 const DOUBTFUL: &str = "see who wrote it; make it yours with mode 600 if you trust it, or move it away";
 
@@ -30,7 +28,6 @@ pub(super) fn secure(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>) 
     let dir = &dir.canonicalize().map_err(failed)?;
     let path = dir.join(FILE);
     if fs::symlink_metadata(&path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-        refuse_old(dir)?;
         // Closed before the database opens it, and never opened here again.
         let new = private::nameless(dir).map_err(failed)?.into_temp_path();
         fill(&new)?;
@@ -47,16 +44,6 @@ pub(super) fn secure(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>) 
         return Err(Error::store(format!("{} is empty", path.display()), DAMAGED));
     }
     Ok(path)
-}
-
-/// What earlier versions kept is not left behind in silence.
-pub(crate) fn refuse_old(dir: &Path) -> Result<(), Error> {
-    let old = dir.join(OLD);
-    if fs::symlink_metadata(&old).is_err() {
-        return Ok(());
-    }
-    let problem = format!("{} is a store of an earlier version, in a format that is no longer read", old.display());
-    Err(Error::store(problem, OLDER))
 }
 
 fn of(path: &Path, unfit: Unfit, hint: &'static str) -> Error {

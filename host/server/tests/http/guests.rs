@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use toolcell::kv::MemoryStore;
+use toolcell::kv::SqliteStore;
 use toolcell::{
     Component, Engine, Executor, Grants, Limits, ManualClock, Missing, Overlay, Placement, Registry, Tenant, ToolCall,
 };
@@ -92,7 +92,8 @@ async fn fuel_is_charged_and_a_tenant_in_debt_waits() {
 /// A tool with a granted key store, called for a tenant whose overlay has other keys than the grant, and for one without.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_overlay_of_a_tenant_denies_what_its_tool_is_granted() {
-    let engine = Engine::builder().placement(Placement::Cells).keys(MemoryStore::new()).build().expect("a fixture");
+    let engine =
+        Engine::builder().placement(Placement::Cells).keys(SqliteStore::in_memory()).build().expect("a fixture");
     let mut grants = Grants::default();
     grants.keys.push("write notes/*".parse().expect("a rule"));
     let notes = Component::load_with(&engine, bytes("notes"), grants, Missing::Refused).await.expect("a fixture");

@@ -3,9 +3,8 @@
 use super::*;
 
 /// Checks that a namespace is as the tables promise.
-pub(in crate::kv) fn audit<H: Holder>(store: &H, namespace: &Namespace) {
+pub(super) fn audit(store: &SqliteStore, namespace: &Namespace) {
     let (highest, last) = store
-        .entries()
         .database
         .read(|rows| {
             let version = |query| rows.query_row(query, [namespace.name()], |row| row.get::<_, Option<i64>>(0));
@@ -18,9 +17,9 @@ pub(in crate::kv) fn audit<H: Holder>(store: &H, namespace: &Namespace) {
 }
 
 /// The names of namespaces that have a row. The empty name is that of the versions that are kept.
-fn rows<H: Holder>(store: &H) -> Vec<Vec<u8>> {
+fn rows(store: &SqliteStore) -> Vec<Vec<u8>> {
     let all = "SELECT namespace FROM entry UNION SELECT namespace FROM last";
-    let seen = store.entries().database.read(|rows| {
+    let seen = store.database.read(|rows| {
         let mut query = rows.prepare(all)?;
         let names = query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
         Ok(Ok(names))
@@ -29,7 +28,7 @@ fn rows<H: Holder>(store: &H) -> Vec<Vec<u8>> {
 }
 
 /// Namespaces that come and go, by deletion and by the end of their keys' time.
-fn come_and_go<H: Holder>(store: &H, hand: &Hand) {
+fn come_and_go(store: &SqliteStore, hand: &Hand) {
     for at in 0..100 {
         hand.set(at);
         let space = Namespace::new(Some(&format!("tenant {at}")), "notes");
@@ -46,9 +45,10 @@ fn come_and_go<H: Holder>(store: &H, hand: &Hand) {
 /// In memory and on disk. Seen to fail with a namespace's usage kept.
 #[test]
 fn a_namespace_without_keys_takes_up_nothing() {
-    let hand = Hand::default();
-    come_and_go(&MemoryStore::new().with_clock(hand.clock()), &hand);
-    come_and_go(&DiskStore::without_disk().with_clock(hand.clock()), &hand);
+    for kind in ["memory", "disk"] {
+        let (hand, (store, _dir)) = (Hand::default(), empty(kind));
+        come_and_go(&store.with_clock(hand.clock()), &hand);
+    }
 }
 
 /// A caller that remembers a version of a namespace that went does not take what is there now for what was there then.

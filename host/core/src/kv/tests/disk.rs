@@ -3,24 +3,16 @@
 use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use rusqlite::Connection;
 
 use super::*;
-use crate::kv::tests::audit;
-use crate::kv::{KeyStore as _, Namespace, StoreError};
 use crate::store::FILE;
 
 /// Where the child process of a test writes.
 const CHILD: &str = "TOOLCELL_TEST_STORE";
-
-impl DiskStore {
-    /// As on disk, without waiting for one: for tests of many writes.
-    pub(in crate::kv) fn without_disk() -> Self {
-        Self(Entries { database: Database::unflushed(), ..Entries::default() })
-    }
-}
 
 fn notes() -> Namespace {
     Namespace::new(Some("acme"), "notes")
@@ -30,13 +22,13 @@ fn notes() -> Namespace {
 fn it_outlives_its_process_and_is_this_users_alone() {
     let scratch = tempfile::tempdir().unwrap();
     let dir = scratch.path().join("a/b");
-    let version = DiskStore::open(&dir).unwrap().set(&notes(), "k", b"value", None).unwrap();
-    let store = DiskStore::open(&dir).unwrap();
+    let version = SqliteStore::open(&dir).unwrap().set(&notes(), "k", b"value", None).unwrap();
+    let store = SqliteStore::open(&dir).unwrap();
     let entry = store.get(&notes(), "k").unwrap().unwrap();
     assert_eq!((entry.data.as_slice(), entry.version), (&b"value"[..], version));
     assert!(store.delete(&notes(), "k").unwrap());
     drop(store);
-    let again = DiskStore::open(&dir).unwrap().set(&notes(), "k", b"", None).unwrap();
+    let again = SqliteStore::open(&dir).unwrap().set(&notes(), "k", b"", None).unwrap();
     assert!(again > version, "a version never comes again");
     assert_eq!(fs::metadata(&dir).unwrap().mode() & 0o777, 0o700);
     assert_eq!(fs::metadata(dir.join(FILE)).unwrap().mode() & 0o777, 0o600);
@@ -84,52 +76,45 @@ fn what_is_no_store_of_ours_is_refused() {
     ];
     for (needle, spoil) in spoilt {
         let dir = tempfile::tempdir().unwrap();
-        DiskStore::open(dir.path()).unwrap().set(&notes(), "k", b"value", None).unwrap();
+        SqliteStore::open(dir.path()).unwrap().set(&notes(), "k", b"value", None).unwrap();
         spoil(&dir.path().join(FILE));
         for _ in 0..2 {
-            let error = DiskStore::open(dir.path()).unwrap_err();
+            let error = SqliteStore::open(dir.path()).unwrap_err();
             assert!(error.is_environment() && error.to_string().contains(needle), "{needle}: {error}");
             assert!(error.to_string().contains(&dir.path().display().to_string()) && !error.hint().is_empty());
         }
         if needle.contains("layout") {
             relabelled(&dir.path().join(FILE), "user_version", 2);
-            let kept = DiskStore::open(dir.path()).unwrap().get(&notes(), "k").unwrap();
+            let kept = SqliteStore::open(dir.path()).unwrap().get(&notes(), "k").unwrap();
             assert_eq!(kept.unwrap().data, b"value", "nothing is lost");
         }
     }
     let file = tempfile::NamedTempFile::new().unwrap();
-    assert!(DiskStore::open(file.path()).unwrap_err().to_string().contains("cannot be made"));
+    assert!(SqliteStore::open(file.path()).unwrap_err().to_string().contains("cannot be made"));
 }
 
-/// The store of a version that kept it in another format. Refused with what to do, and left as it is.
+/// The layout before this one. Refused with what to do, and left as it is.
 #[test]
 fn a_store_of_an_earlier_version_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let old = dir.path().join("keys.redb");
-    fs::write(&old, "kept").unwrap();
-    let error = DiskStore::open(dir.path()).unwrap_err();
-    assert!(error.is_environment() && error.to_string().contains("keys.redb"), "{error}");
-    assert!(error.hint().contains("move it away"), "{}", error.hint());
-    assert_eq!(fs::read_to_string(&old).unwrap(), "kept");
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-    fs::rename(&old, dir.path().join("old")).unwrap();
-    DiskStore::open(dir.path()).unwrap().set(&notes(), "k", b"value", None).unwrap();
-    // The layout before this one.
+    SqliteStore::open(dir.path()).unwrap().set(&notes(), "k", b"value", None).unwrap();
     let file = dir.path().join(FILE);
     Connection::open(&file).unwrap().pragma_update(None, "user_version", 1).unwrap();
-    let error = DiskStore::open(dir.path()).unwrap_err();
+    let error = SqliteStore::open(dir.path()).unwrap_err();
     assert!(error.is_environment() && error.to_string().contains("layout 1"), "{error}");
     assert!(error.hint().contains("move it away"), "{}", error.hint());
+    Connection::open(&file).unwrap().pragma_update(None, "user_version", 2).unwrap();
+    assert_eq!(SqliteStore::open(dir.path()).unwrap().get(&notes(), "k").unwrap().unwrap().data, b"value");
 }
 
 /// While one is closed, what the other has just written stays. Seen to fail with the file opened and closed to look at it.
 #[test]
 fn a_store_may_be_open_twice_in_a_process() {
     let dir = tempfile::tempdir().unwrap();
-    let store = DiskStore::open(dir.path()).unwrap();
+    let store = SqliteStore::open(dir.path()).unwrap();
     for round in 0..20_u8 {
         store.set(&notes(), &format!("k{round}"), &[round], None).unwrap();
-        let other = DiskStore::open(dir.path()).unwrap();
+        let other = SqliteStore::open(dir.path()).unwrap();
         store.set(&notes(), "again", &[round], None).unwrap();
         assert_eq!(other.get(&notes(), "again").unwrap().unwrap().data, [round]);
         drop(other);
@@ -156,14 +141,15 @@ fn processes_share_a_store() {
     versions.sort_unstable();
     versions.dedup();
     assert_eq!((all, versions.len()), (160, 160));
-    audit(&DiskStore::open(dir.path()).unwrap(), &notes());
+    audit(&SqliteStore::open(dir.path()).unwrap(), &notes());
 }
 
 /// A process that holds on to the file. The wait ends by its patience, says so, and has done nothing.
 #[test]
 fn a_store_that_others_hold_on_to_is_busy() {
     let dir = tempfile::tempdir().unwrap();
-    let store = DiskStore::open(dir.path()).unwrap().with_patience(Duration::from_millis(20));
+    let mut store = SqliteStore::open(dir.path()).unwrap();
+    store.database.patience = Duration::from_millis(20);
     store.set(&notes(), "k", b"value", None).unwrap();
     let other = Connection::open(dir.path().join(FILE)).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -180,7 +166,7 @@ fn damage_is_never_read() {
     let mut random = fastrand::Rng::with_seed(4);
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join(FILE);
-    let store = DiskStore::open(dir.path()).unwrap();
+    let store = SqliteStore::open(dir.path()).unwrap();
     for key in 0..20 {
         store.set(&notes(), &format!("k{key}"), &[key; 3000], None).unwrap();
     }
@@ -193,7 +179,7 @@ fn damage_is_never_read() {
         let at = random.usize(..written);
         content[at] ^= random.u8(1..);
         fs::write(&file, content).unwrap();
-        match DiskStore::open(dir.path()) {
+        match SqliteStore::open(dir.path()) {
             Err(error) => refused += usize::from(error.is_environment()),
             Ok(store) => {
                 for key in 0..20 {
@@ -213,16 +199,16 @@ fn damage_is_never_read() {
 }
 
 /// From now on the file may have this many pages of 4 KiB; 0: as many as there can be. The store has one connection here.
-fn pages(store: &DiskStore, pages: u32) {
+fn pages(store: &SqliteStore, pages: u32) {
     let pages = if pages == 0 { u32::MAX - 1 } else { pages };
     let limit = |rows: &Connection| rows.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).map(Ok);
-    store.0.database.read(limit).unwrap();
+    store.database.read(limit).unwrap();
 }
 
 /// Writes are refused, all that was acknowledged can be read, and when there is room again writing goes on.
 #[test]
 fn a_full_disk_loses_nothing() {
-    let store = DiskStore::without_disk();
+    let (store, _dir) = empty("disk");
     pages(&store, 1024);
     let acknowledged = (0..1000).find(|at| match store.set(&notes(), &at.to_string(), &[7; 50_000], None) {
         Ok(_) => false,
@@ -250,7 +236,7 @@ fn a_full_disk_loses_nothing() {
 /// A process that writes so many values, or for ever, and says what was acknowledged.
 fn writer(dir: &Path, values: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "kv::disk::tests::writes_until_it_is_killed", "--nocapture"])
+        .args(["--exact", "kv::tests::disk::writes_until_it_is_killed", "--nocapture"])
         .env(CHILD, dir)
         .env("TOOLCELL_TEST_VALUES", values)
         .stdout(Stdio::piped())
@@ -265,7 +251,7 @@ fn writes_until_it_is_killed() {
         return;
     };
     let values = std::env::var("TOOLCELL_TEST_VALUES").unwrap().parse().unwrap_or(u64::MAX);
-    let store = DiskStore::open(Path::new(&dir)).unwrap();
+    let store = SqliteStore::open(Path::new(&dir)).unwrap();
     let first = store.get(&notes(), "next").unwrap().map_or(0, |entry| entry.version);
     for at in first..first.saturating_add(values) {
         let version = store.set(&notes(), &format!("key {}", at % 500), at.to_string().as_bytes(), None).unwrap();
@@ -297,7 +283,7 @@ fn a_killed_process_loses_nothing() {
             }
         }
         assert!(killed && !child.wait().unwrap().success(), "{round}");
-        let store = DiskStore::open(&dir).unwrap();
+        let store = SqliteStore::open(&dir).unwrap();
         audit(&store, &notes());
         for (key, (value, version)) in &acknowledged {
             let entry = store.get(&notes(), key).unwrap().unwrap();

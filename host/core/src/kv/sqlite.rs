@@ -1,11 +1,12 @@
-//! The work of every store: quotas, times to live, versions and lists, in tables of SQL.
+//! Stored keys in SQLite: quotas, times to live, versions and lists.
 //!
-//! In: a [`Database`]. Out: [`KeyStore`].
+//! In: a directory, or none. Out: [`SqliteStore`].
 //! Invariants: what was seen to have ended is removed, so a clock that goes back brings nothing back; a version never comes
 //! again; a namespace without keys has no row; a value that was altered from outside is an error; a value is copied only
-//! where it is asked for.
+//! where it is asked for. The file itself is the [`store`](crate::store)'s.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,116 +16,55 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{Entry, KeyStore, MAX_KEY, MAX_KEYS_LISTED, Namespace, Page, Quota, StoreError};
 use crate::defence::{Defence, stands};
+use crate::error::Error;
 use crate::store::{Answer, Database};
 
-/// A database, and what it goes by.
-pub(super) struct Entries {
-    pub(super) quota: Quota,
-    pub(super) clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
+/// A store in a file, or in memory.
+pub struct SqliteStore {
+    quota: Quota,
+    clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
     pub(super) database: Database,
 }
 
-/// Has a database.
-pub(super) trait Holder: Send + Sync + 'static {
-    fn entries(&self) -> &Entries;
-}
-
-/// The settings of every store.
-macro_rules! settings {
-    ($store:ident) => {
-        impl $store {
-            /// Sets the quota of each namespace.
-            #[must_use]
-            pub fn with_quota(mut self, quota: $crate::kv::Quota) -> Self {
-                self.0.quota = quota;
-                self
-            }
-
-            /// Sets the clock, which tells when keys expire.
-            #[must_use]
-            pub fn with_clock(mut self, clock: impl Fn() -> std::time::SystemTime + Send + Sync + 'static) -> Self {
-                self.0.clock = std::sync::Arc::new(clock);
-                self
-            }
-        }
-
-        impl $crate::kv::entries::Holder for $store {
-            fn entries(&self) -> &Entries {
-                &self.0
-            }
-        }
-    };
-}
-pub(super) use settings;
-
-impl<H: Holder> KeyStore for H {
-    fn get(&self, namespace: &Namespace, key: &str) -> Result<Option<Entry>, StoreError> {
-        check(key)?;
-        self.entries().read(namespace, |view| {
-            view.find(key, |data, version| Entry { data: data.to_owned(), version: version.cast_unsigned() })
-        })
+impl SqliteStore {
+    /// Opens the store in a directory, in the file `store.db`. Several processes can use it at the same time; operations are
+    /// isolated. Directory and file are created if they do not exist, for this user only. The whole store is read, so that
+    /// damage is found now and not during a call.
+    ///
+    /// Each write is flushed before it returns, so it survives `kill -9` and a loss of power. If the disk is full or fails,
+    /// writes are refused and earlier values are not lost; each later operation tries again.
+    ///
+    /// # Errors
+    /// [`Error::is_environment`] if other users can write to the directory or the file, if the file is damaged, is not
+    /// a store or has another version, or if the disk is full.
+    pub fn open(dir: &Path) -> Result<Self, Error> {
+        Database::open(dir).map(Self::of)
     }
 
-    fn set(&self, namespace: &Namespace, key: &str, data: &[u8], ttl: Option<Duration>) -> Result<u64, StoreError> {
-        check(key)?;
-        self.entries().write(namespace, |view| view.keep(key, data, ttl))
+    /// An empty store in memory, for tests and for tools whose keys need not outlive the process.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        Self::of(Database::in_memory())
     }
 
-    fn delete(&self, namespace: &Namespace, key: &str) -> Result<bool, StoreError> {
-        check(key)?;
-        self.entries().write(namespace, |view| {
-            let delete = "DELETE FROM entry WHERE namespace = ?1 AND key = ?2";
-            let deleted = view.rows.execute(delete, params![view.space, key.as_bytes()])?;
-            view.settle()?;
-            Ok(Ok(deleted > 0))
-        })
+    pub(super) fn of(database: Database) -> Self {
+        Self { quota: Quota::default(), clock: Arc::new(SystemTime::now), database }
     }
 
-    fn compare_and_swap(
-        &self,
-        namespace: &Namespace,
-        key: &str,
-        expected: Option<u64>,
-        data: &[u8],
-        ttl: Option<Duration>,
-    ) -> Result<Option<u64>, StoreError> {
-        check(key)?;
-        self.entries().write(namespace, |view| match view.find(key, |_, version| version.cast_unsigned())? {
-            Ok(found) if found == expected => Ok(view.keep(key, data, ttl)?.map(Some)),
-            found => Ok(found.map(|_| None)),
-        })
+    /// Sets the quota of each namespace.
+    #[must_use]
+    pub fn with_quota(mut self, quota: Quota) -> Self {
+        self.quota = quota;
+        self
     }
 
-    fn list(&self, namespace: &Namespace, prefix: &str, cursor: Option<&str>, most: usize) -> Result<Page, StoreError> {
-        let after = cursor.map(place).transpose()?.unwrap_or_default();
-        if prefix.len() > MAX_KEY || cursor.is_some() && !after.starts_with(prefix) {
-            return Err(StoreError::InvalidKey);
-        }
-        let most = most.clamp(1, MAX_KEYS_LISTED);
-        let mut keys = self.entries().read(namespace, |view| {
-            let mut query = view.rows.prepare(
-                "SELECT key FROM entry WHERE namespace = ?1 AND key >= ?2 AND key > ?3 AND substr(key, 1, length(?2)) = ?2
-                 AND (expires IS NULL OR expires > ?4) ORDER BY key LIMIT ?5",
-            )?;
-            let most = i64::try_from(most + 1).unwrap_or(i64::MAX);
-            let sought = params![view.space, prefix.as_bytes(), after.as_bytes(), view.now, most];
-            let keys = query.query_map(sought, |row| row.get(0))?.collect::<Result<Vec<Vec<u8>>, _>>()?;
-            Ok(keys.into_iter().map(|key| String::from_utf8(key).map_err(|_| damaged())).collect::<Result<Vec<_>, _>>())
-        })?;
-        let is_more = keys.len() > most;
-        keys.truncate(most);
-        let cursor = keys.last().filter(|_| is_more).map(|key| URL_SAFE_NO_PAD.encode(key));
-        Ok(Page { keys, cursor })
+    /// Sets the clock, which tells when keys expire.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
     }
-}
 
-impl Default for Entries {
-    fn default() -> Self {
-        Self { quota: Quota::default(), clock: Arc::new(SystemTime::now), database: Database::in_memory() }
-    }
-}
-
-impl Entries {
     /// In milliseconds since 1970; a clock before that tells 1970.
     fn now(&self) -> i64 {
         let since = (self.clock)().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -158,9 +98,73 @@ impl Entries {
     }
 }
 
-impl fmt::Debug for Entries {
+impl KeyStore for SqliteStore {
+    fn get(&self, namespace: &Namespace, key: &str) -> Result<Option<Entry>, StoreError> {
+        check(key)?;
+        self.read(namespace, |view| {
+            view.find(key, |data, version| Entry { data: data.to_owned(), version: version.cast_unsigned() })
+        })
+    }
+
+    fn set(&self, namespace: &Namespace, key: &str, data: &[u8], ttl: Option<Duration>) -> Result<u64, StoreError> {
+        check(key)?;
+        self.write(namespace, |view| view.keep(key, data, ttl))
+    }
+
+    fn delete(&self, namespace: &Namespace, key: &str) -> Result<bool, StoreError> {
+        check(key)?;
+        self.write(namespace, |view| {
+            let delete = "DELETE FROM entry WHERE namespace = ?1 AND key = ?2";
+            let deleted = view.rows.execute(delete, params![view.space, key.as_bytes()])?;
+            view.settle()?;
+            Ok(Ok(deleted > 0))
+        })
+    }
+
+    fn compare_and_swap(
+        &self,
+        namespace: &Namespace,
+        key: &str,
+        expected: Option<u64>,
+        data: &[u8],
+        ttl: Option<Duration>,
+    ) -> Result<Option<u64>, StoreError> {
+        check(key)?;
+        self.write(namespace, |view| match view.find(key, |_, version| version.cast_unsigned())? {
+            Ok(found) if found == expected => Ok(view.keep(key, data, ttl)?.map(Some)),
+            found => Ok(found.map(|_| None)),
+        })
+    }
+
+    fn list(&self, namespace: &Namespace, prefix: &str, cursor: Option<&str>, most: usize) -> Result<Page, StoreError> {
+        let after = cursor.map(place).transpose()?.unwrap_or_default();
+        if prefix.len() > MAX_KEY || cursor.is_some() && !after.starts_with(prefix) {
+            return Err(StoreError::InvalidKey);
+        }
+        let most = most.clamp(1, MAX_KEYS_LISTED);
+        let mut keys = self.read(namespace, |view| {
+            let mut query = view.rows.prepare(
+                "SELECT key FROM entry WHERE namespace = ?1 AND key >= ?2 AND key > ?3 AND substr(key, 1, length(?2)) = ?2
+                 AND (expires IS NULL OR expires > ?4) ORDER BY key LIMIT ?5",
+            )?;
+            let most = i64::try_from(most + 1).unwrap_or(i64::MAX);
+            let sought = params![view.space, prefix.as_bytes(), after.as_bytes(), view.now, most];
+            let keys = query.query_map(sought, |row| row.get(0))?.collect::<Result<Vec<Vec<u8>>, _>>()?;
+            Ok(keys.into_iter().map(|key| String::from_utf8(key).map_err(|_| damaged())).collect::<Result<Vec<_>, _>>())
+        })?;
+        let is_more = keys.len() > most;
+        keys.truncate(most);
+        let cursor = keys.last().filter(|_| is_more).map(|key| URL_SAFE_NO_PAD.encode(key));
+        Ok(Page { keys, cursor })
+    }
+}
+
+impl fmt::Debug for SqliteStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Entries").field("quota", &self.quota).field("database", &self.database).finish_non_exhaustive()
+        f.debug_struct("SqliteStore")
+            .field("quota", &self.quota)
+            .field("database", &self.database)
+            .finish_non_exhaustive()
     }
 }
 
@@ -233,10 +237,11 @@ impl View<'_> {
         if held.is_some_and(|held| new <= held) {
             return Ok(Ok(()));
         }
+        // All of it is in an index, without the key.
         let sums = "SELECT count(*), ifnull(sum(length(key) + length(value)), 0) FROM entry WHERE namespace = ?1";
-        let read = |row: &rusqlite::Row<'_>| Ok([row.get::<_, i64>(0)?, row.get(1)?].map(i64::cast_unsigned));
-        let [keys, bytes] = self.rows.query_row(sums, [self.space], read)?;
-        let (keys, bytes) = (keys + u64::from(held.is_none()), (bytes + new).saturating_sub(held.unwrap_or(0)));
+        let (keys, bytes): (i64, i64) = self.rows.query_row(sums, [self.space], |row| row.try_into())?;
+        let keys = keys.cast_unsigned() + u64::from(held.is_none());
+        let bytes = (bytes.cast_unsigned() + new).saturating_sub(held.unwrap_or(0));
         let over = |what| Ok(Err(format!("the store would {what}: delete some keys first")));
         if keys > most_keys && held.is_none() && stands(Defence::StoredKeys) {
             return over(format!("have {keys} keys, and the limit is {most_keys}"));
