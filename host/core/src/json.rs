@@ -16,7 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-pub(crate) use exact::{exact, fits};
+pub(crate) use exact::{exact, fits, scalars};
 pub(crate) use strict::{Size, check, measure, parse_measured, parse_strict, parse_within};
 
 /// How many arrays and objects may stand inside each other. The parser's own recursion bound: deeper text is refused

@@ -6,12 +6,12 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::call::{CallResult, ToolCall};
 use crate::egress::{Inflated, MARK, Redactor};
 use crate::event::Event;
-use crate::json::Json;
+use crate::json::{Json, scalars};
 use crate::outcome::{Media, Outcome, Part, Resource, ResourceContent};
 use crate::refusal::{Fault, FaultKind, Refusal};
 use crate::tool_error::{ReturnRule, ToolError};
@@ -169,7 +169,7 @@ impl Veiled {
     /// A kind with a secret in its values or in its sentence becomes its sentence, redacted.
     fn fault_kind(&self, fault: &mut Fault) {
         let message = fault.kind.to_string();
-        let is_in_value = serde_json::to_value(&fault.kind).is_ok_and(|mut values| self.value(&mut values));
+        let is_in_value = serde_json::to_string(&fault.kind).is_ok_and(|values| self.rewritten(&values).is_some());
         if is_in_value || self.0.finds(message.as_bytes()) {
             fault.kind = FaultKind::Rule { message: self.anew(&message) };
         }
@@ -199,57 +199,57 @@ impl Veiled {
         if is_hidden(json) && !json.as_str().contains('\\') {
             return;
         }
-        let mut value = json.to_exact_value();
-        if self.value(&mut value) {
-            *json = value.into();
+        if let Some(text) = self.rewritten(json.as_str()) {
+            // Names that a tool wrote like redacted ones can make two members one: then the text is refused.
+            *json = Json::parse(text).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(MARK)).into());
         }
         if !is_hidden(json) {
             *json = Value::from(self.anew(json.as_str())).into();
         }
     }
 
-    /// Whether anything was hidden.
-    fn value(&self, value: &mut Value) -> bool {
-        match value {
-            Value::String(text) => match self.redacted(text) {
-                Cow::Owned(redacted) => {
-                    *text = redacted;
-                    true
+    /// Valid JSON text without the values in its strings, names and numbers; none if it has none. It is read piece by piece,
+    /// since its tree could take a hundred times the memory.
+    fn rewritten(&self, text: &str) -> Option<String> {
+        let (mut written, mut copied, mut read) = (String::new(), 0, 0);
+        // How many names were redacted in each object around the current place. Those after the first get this number, so that
+        // no member is lost.
+        let mut names = Vec::new();
+        // Larger than any number behind a quote, where the text has names that look redacted.
+        let number = |rest: &str| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<usize>().ok();
+        let is_marked = text.contains(&*String::from_utf8_lossy(MARK));
+        let largest = text.split('\'').skip(1).filter_map(number).max().filter(|_| is_marked);
+        let first = largest.unwrap_or(0).saturating_add(usize::from(is_marked));
+        for scalar in scalars(text) {
+            for byte in text[read..scalar.start].bytes() {
+                match byte {
+                    b'{' => names.push(first),
+                    b'}' => drop(names.pop()),
+                    _ => {}
                 }
-                Cow::Borrowed(_) => false,
-            },
-            Value::Array(items) => items.iter_mut().filter_map(|item| self.value(item).then_some(())).count() > 0,
-            Value::Object(members) => {
-                let any = members.values_mut().filter_map(|member| self.value(member).then_some(())).count() > 0;
-                let is_named = members.keys().any(|name| self.0.finds(name.as_bytes()));
-                if is_named {
-                    *members = self.renamed(std::mem::take(members));
+            }
+            read = scalar.end;
+            let Some(mut hidden) = self.scalar(&text[scalar.clone()]) else { continue };
+            let is_name = text[read..].trim_ascii_start().starts_with(':');
+            if let Some(number) = names.last_mut().filter(|_| is_name) {
+                if *number > 0 {
+                    hidden.push_str(&format!("'{number}"));
                 }
-                any || is_named
+                *number = number.saturating_add(1);
             }
-            Value::Number(number) if self.0.finds(number.to_string().as_bytes()) => {
-                *value = Value::from(self.anew(&number.to_string()));
-                true
-            }
-            Value::Number(_) | Value::Bool(_) | Value::Null => false,
+            written.push_str(&text[copied..scalar.start]);
+            written.push_str(&Value::from(hidden).to_string());
+            copied = read;
         }
+        (copied > 0).then(|| written + &text[copied..])
     }
 
-    /// No member is lost, however they are called.
-    fn renamed(&self, members: Map<String, Value>) -> Map<String, Value> {
-        let mut renamed = Map::new();
-        for (at, (mut name, member)) in members.into_iter().enumerate() {
-            self.text(&mut name);
-            if renamed.contains_key(&name) {
-                // A number, and not one more quote for each: a hundred thousand names can become one.
-                name = format!("{name}'{at}");
-            }
-            while renamed.contains_key(&name) {
-                name.push('\'');
-            }
-            renamed.insert(name, member);
-        }
-        renamed
+    /// A string or a number of JSON text without the values; none if it has none.
+    fn scalar(&self, raw: &str) -> Option<String> {
+        let plain = raw.trim_matches('"');
+        let text: Cow<'_, str> =
+            if plain.contains('\\') { serde_json::from_str::<String>(raw).ok()?.into() } else { plain.into() };
+        self.0.finds(text.as_bytes()).then(|| self.anew(&text))
     }
 }
 

@@ -34,24 +34,31 @@ pub(crate) fn fits(number: &str) -> bool {
 
 /// Where the long whole numbers of a text are: those without a fraction or an exponent, and outside of strings.
 fn whole_numbers(text: &str) -> impl Iterator<Item = Range<usize>> {
+    scalars(text).filter(|scalar| {
+        let digits = text[scalar.clone()].strip_prefix('-').unwrap_or(&text[scalar.clone()]);
+        scalar.len() > SHORT && digits.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+/// Where the strings, with their quotes, and the numbers of valid JSON text are. Names of members are strings, too.
+pub(crate) fn scalars(text: &str) -> impl Iterator<Item = Range<usize>> {
     let bytes = text.as_bytes();
     let mut at = 0;
     std::iter::from_fn(move || {
         loop {
-            match *bytes.get(at)? {
+            let start = at;
+            match *bytes.get(start)? {
                 b'"' => at = end_of_string(bytes, at + 1),
                 b'-' | b'0'..=b'9' => {
-                    let start = at;
                     let is_of_a_number = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
-                    let length = bytes[start..].iter().take_while(|byte| is_of_a_number(byte)).count();
-                    at += length;
-                    let is_whole = bytes[start + 1..at].iter().all(u8::is_ascii_digit);
-                    if is_whole && length > SHORT {
-                        return Some(start..at);
-                    }
+                    at += bytes[start..].iter().take_while(|byte| is_of_a_number(byte)).count();
                 }
-                _ => at += 1,
+                _ => {
+                    at += 1;
+                    continue;
+                }
             }
+            return Some(start..at);
         }
     })
 }
