@@ -125,7 +125,7 @@ fn the_fuel_of_checks_beside_calls_is_told_apart() {
             tokio::time::timeout(Duration::from_secs(10), heard).await.is_ok()
         };
         let call = || ToolCall::new("1", "t", "{}");
-        assert!(executor.is_visible(&tool, &Value::Null, &CallContext::default()).await);
+        assert_eq!(executor.is_visible(&tool, None, &CallContext::default()).await, Some(true));
         assert!(hears().await, "visible");
         assert_eq!(executor.validate(&validating, call(), CallOptions::default()).await, Ok(vec![]));
         assert!(hears().await, "validate");

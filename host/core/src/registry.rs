@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
 use parking_lot::RwLock;
-use serde_json::Value;
 
 use crate::call::{CallContext, CallOptions, Completion, ToolCall};
 use crate::definition::Definition;
@@ -251,7 +250,7 @@ impl Toolbox {
         let allowed = self.0.places.keys().map(String::as_str).filter(|name| is_allowed(name));
         let near = names::nearest(name, allowed).and_then(|near| self.get(near));
         let hint = match near {
-            Some(tool) if executor.is_visible(tool, &Value::Null, context).await => {
+            Some(tool) if executor.is_visible(tool, None, context).await == Some(true) => {
                 format!("; did you mean `{}`?", tool.definition().name)
             }
             Some(_) | None => String::new(),

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures_util::{StreamExt as _, stream};
-use serde_json::Value;
 use toolcell::{CallContext, Tool, names};
 
 use crate::principal::Principal;
@@ -87,7 +86,7 @@ impl Service {
 impl View {
     /// Returns true if a tool is visible to the view's tenant, for a list.
     async fn shows(&self, tool: &Tool, context: &CallContext) -> bool {
-        self.executor.is_visible(tool, &Value::Null, context).await
+        self.executor.is_visible(tool, None, context).await == Some(true)
     }
 
     /// The refusal of a name that the principal does not see, whether or not there is a tool of that name.

@@ -240,7 +240,7 @@ impl Catalogue {
     }
 
     async fn shows(&self, tool: &Tool, context: &CallContext) -> bool {
-        self.executor.is_visible(tool, &Value::Null, context).await
+        self.executor.is_visible(tool, None, context).await == Some(true)
     }
 
     async fn describe(self: Arc<Self>, arguments: Value, context: &CallContext) -> Outcome {

@@ -147,7 +147,9 @@ impl Service {
         let admitted = self.admit(principal, &view, &id, calls.len(), concurrency(calls.len(), None))?;
         turn.context.owned_by(principal, &id);
         turn.abort = admitted.signal();
-        let named = calls.iter().filter_map(|call| Some((call.name.clone()?, arguments(call.arguments.as_ref()))));
+        let named = calls
+            .iter()
+            .filter_map(|call| Some((call.name.clone()?, call.arguments.as_ref().map_or_else(String::new, text))));
         let registry = registry_of(&view, named.collect(), Arc::new(turn.context.clone())).await;
         let config = toolcell::StepConfig::default().with_max_concurrency(admitted.slots().max(1));
         let stepper = Stepper::new(registry).with_executor(self.executor(principal, &view)).with_config(config);
@@ -164,7 +166,7 @@ impl Service {
         let wanted = concurrency(calls.len(), request.max_concurrency);
         let admitted = self.admit(principal, &view, &id, calls.len(), wanted)?;
         context.owned_by(principal, &id);
-        let named = calls.iter().map(|call| (call.name.clone(), read(&call.arguments))).collect();
+        let named = calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect();
         let context = Arc::new(context);
         let registry = registry_of(&view, named, Arc::clone(&context)).await;
         if request.unknown_tools == UnknownTools::Refuse
@@ -190,13 +192,14 @@ impl Service {
 }
 
 /// The view's tools without those of these calls that are not visible in this context.
-async fn registry_of(view: &View, calls: Vec<(String, Value)>, context: Arc<CallContext>) -> Registry {
+async fn registry_of(view: &View, calls: Vec<(String, String)>, context: Arc<CallContext>) -> Registry {
     let mut asked: Vec<BoxFuture<'static, Option<String>>> = Vec::with_capacity(calls.len());
     for (name, arguments) in calls {
         if let Some(tool) = view.tools.get(&name).cloned() {
             let (context, executor) = (Arc::clone(&context), view.executor.clone());
-            let is_hidden = async move { !executor.is_visible(&tool, &arguments, &context).await };
-            asked.push(is_hidden.map(|is_hidden| is_hidden.then_some(name)).boxed());
+            // Where there was no room to ask, the call itself is refused for that.
+            let asks = async move { executor.is_visible(&tool, Some(&arguments), &context).await == Some(false) };
+            asked.push(asks.map(|is_hidden| is_hidden.then_some(name)).boxed());
         }
     }
     let hidden = stream::iter(asked).buffered(ASKED_AT_ONCE).filter_map(std::future::ready);
@@ -215,17 +218,9 @@ fn concurrency(calls: usize, most: Option<usize>) -> usize {
     options.concurrency(calls).min(calls)
 }
 
-/// Arguments as a rule on visibility sees them: `null` if they cannot be read.
-fn read(text: &str) -> Value {
-    toolcell::Json::parse_value(text).unwrap_or(Value::Null)
-}
-
-fn arguments(raw: Option<&Value>) -> Value {
-    match raw {
-        Some(Value::String(text)) => read(text),
-        Some(value) => value.clone(),
-        None => Value::Null,
-    }
+/// The text of arguments, which a model may have sent as a text in place of JSON.
+fn text(arguments: &Value) -> String {
+    arguments.as_str().map_or_else(|| arguments.to_string(), str::to_owned)
 }
 
 /// The events of a run, as [`Runner::stream`] yields them.

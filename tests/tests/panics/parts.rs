@@ -16,11 +16,17 @@ use crate::{Host, ON_PURPOSE, Visitor, alone, lock};
 pub(crate) const PARTS: [&str; 8] = ["secret", "known", "get", "set", "delete", "compare_and_swap", "list", "resolve"];
 
 /// Parts that panic when they are told to, as often as they are told.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Parts {
     told: Arc<Mutex<Option<(&'static str, u32)>>>,
     entered: Arc<Mutex<BTreeSet<&'static str>>>,
     keys: Arc<SqliteStore>,
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        Self { told: Arc::default(), entered: Arc::default(), keys: Arc::new(SqliteStore::in_memory()) }
+    }
 }
 
 impl Parts {

@@ -4,19 +4,22 @@
 //! [`Executor::with_check_fuel`] alone.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
-use super::Executor;
 use super::checks::{NotMade, invalid, panicked};
+use super::{Executor, TreeRoom};
 use crate::call::{CallContext, CallOptions, ToolCall};
 use crate::fence::Fenced;
 use crate::handler::{Beside, Caller};
+use crate::json::parse_strict;
 use crate::patience::{self, Waited};
 use crate::refusal::{Fault, Refusal};
 use crate::tool::Tool;
 use crate::tool_error::ToolError;
 use crate::usage::{CheckFuel, Meter};
+
+/// Time that a question waits at most for its turn to parse large arguments.
+const TREE_TIME: Duration = Duration::from_secs(10);
 
 impl Executor {
     /// Tells `told` how much fuel tools use for what they are asked beside their calls: for
@@ -33,13 +36,24 @@ impl Executor {
     }
 
     /// As [`Tool::is_visible_with`], for one of this executor's tenants: a tool that decides by itself leaves cells to the
-    /// other tenants, and its fuel is told to the observer of [`with_check_fuel`](Self::with_check_fuel). Pass `null` as the
-    /// arguments for a list.
+    /// other tenants, and its fuel is told to the observer of [`with_check_fuel`](Self::with_check_fuel). Pass no arguments for
+    /// a list. Arguments that are not JSON count as `null`.
+    ///
+    /// The tree of large arguments waits for its turn as that of a call does, for 10 s or the time of a call; `None` if there is
+    /// no room for it.
     ///
     /// # Cancel safety
     /// May be dropped.
-    pub async fn is_visible(&self, tool: &Tool, arguments: &Value, context: &CallContext) -> bool {
-        tool.is_visible_beside(arguments, context, self.beside(None)).await
+    pub async fn is_visible(&self, tool: &Tool, arguments: Option<&str>, context: &CallContext) -> Option<bool> {
+        if tool.always_visible() {
+            return Some(true);
+        }
+        let text = arguments.unwrap_or("null");
+        let deadline = Instant::now() + self.limits().timeout.min(TREE_TIME);
+        let mut room = TreeRoom::take(context.tenant.as_deref(), text, deadline).await?;
+        let arguments = parse_strict(text).unwrap_or_default();
+        room.is_parsed();
+        Some(tool.is_visible_beside(&arguments, context, self.beside(None)).await)
     }
 
     /// All faults in a call's arguments that the host's checks and the tool's own check find, without making the call.

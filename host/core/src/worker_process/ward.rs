@@ -19,7 +19,6 @@ use crate::call::{AbortSignal, CallFiles, CallOptions, CallResult};
 use crate::error::Error;
 use crate::event::Event;
 use crate::executor::{Executor, Tenant};
-use crate::json::parse_strict;
 use crate::signals::survive_file_size_limit;
 use crate::tool::Tool;
 use crate::tool_error::{ReturnRule, ToolError};
@@ -218,8 +217,7 @@ async fn answer(speaker: &Speaker, tool: &Tool, mut asked: Asked, abort: AbortSi
     };
     let executor = executor.with_others(asked.is_shared);
     if asked.what == What::Visible {
-        let arguments = parse_strict(&asked.call.arguments).unwrap_or_default();
-        return Answer::Visible(executor.is_visible(tool, &arguments, &context).await);
+        return Answer::Visible(executor.is_visible(tool, Some(&asked.call.arguments), &context).await == Some(true));
     }
     // The parent ends it by force, after the grace that its caller gave.
     let options = CallOptions::default().with_context(context).with_abort(abort).with_stop_grace(Duration::MAX);
