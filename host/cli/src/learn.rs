@@ -60,14 +60,18 @@ struct Learned {
 
 /// Learns.
 pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) -> Result<ExitStatus, Failure> {
-    let target = target::Target::of(args.call.tool.as_deref(), &args.call.arguments)?;
+    let target = target::Target::of_call(&args.call, args.kind.as_deref() == Some("command"))?;
     let arguments = target.arguments.read()?;
     let config = config::read_with(global, Wanted::None)?;
     let used_as: Vec<_> = args.kind.iter().map(|kind| format!("as={kind}")).collect();
     let config = config::with_typed(config, std::slice::from_ref(&args.call.component), &used_as)?;
     let recorder = Recorder::new();
     let engines = host::engines(printer, global, 1, &config)?.dry_run(&recorder);
-    let found = explain::find(printer, &engines, &config, &args.call.component, target.tool).await?;
+    let found = explain::find(printer, &engines, &config, &args.call.component, target.tool).await;
+    let found = found.map_err(|failure| {
+        let chosen = components::choose(&config, &args.call.component);
+        chosen.map_or_else(|other| other, |chosen| target::not_found(failure, &args.call, &chosen.kind()))
+    })?;
     let Found { chosen, component, tool } = found;
     let name = tool.definition().name.clone();
     let arguments = arguments.of(tool.definition());

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, ComponentKind, Contents, Denial, Executor, Limits, Outcome,
-    Question, RaisedKind, Refusal, Registry, Resume, Rights, Tool, ToolCall, ToolError,
+    CallContext, CallOptions, CallResult, Completion, Contents, Denial, Executor, Limits, Outcome, Question,
+    RaisedKind, Refusal, Registry, Resume, Rights, Tool, ToolCall, ToolError,
 };
 use toolcell_build::SourceLine;
 
@@ -65,9 +65,7 @@ pub(crate) async fn run(
     // Everything that was typed is judged before anything is read, and everything is read before anything is compiled.
     let context = context::context(args.context.as_deref(), args.answer.as_deref(), args.state.as_deref())?;
     let is_program = args.grants.typed().iter().any(|grant| grant == "as=command");
-    let target = Target::of(args.call.tool.as_deref(), &args.call.arguments);
-    let target =
-        target.map_err(|failure| if is_program { target::of_program(failure, &args.call) } else { failure })?;
+    let target = Target::of_call(&args.call, is_program)?;
     let arguments = target.arguments.read()?;
     let mut config = config::read(global)?;
     config.hint = config.hint.with_call(args.call.tool.iter().chain(&args.call.arguments).cloned());
@@ -84,10 +82,7 @@ pub(crate) async fn run(
         Err(failure) => (None, Some(failure)),
     };
     let found = tool(printer, global, (args, target.tool), &config, &chosen, &context).await;
-    let is_program = matches!(chosen.kind(), ComponentKind::Command(_));
-    let (tool, rights) = &found.map_err(|failure| {
-        if is_program && failure.is_unknown_tool() { target::of_program(failure, &args.call) } else { failure }
-    })?;
+    let (tool, rights) = &found.map_err(|failure| target::not_found(failure, &args.call, &chosen.kind()))?;
     let name = tool.definition().name.as_str();
     let arguments = arguments.of(tool.definition());
 

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use toolcell::{DEFAULT_ARGUMENTS, Definition, Tool, names};
+use toolcell::{ComponentKind, DEFAULT_ARGUMENTS, Definition, Tool, names};
 
 use crate::args::CallArgs;
 use crate::config::quoted;
@@ -49,6 +49,15 @@ pub(crate) enum Read<'a> {
 }
 
 impl<'a> Target<'a> {
+    /// What is typed after a component. Of a program the error says how its words are typed.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub(crate) fn of_call(call: &'a CallArgs, is_program: bool) -> Result<Self, Failure> {
+        let target = Self::of(call.tool.as_deref(), &call.arguments);
+        target.map_err(|failure| if is_program { of_program(failure, call) } else { failure })
+    }
+
     /// Tells the tool's name from the arguments.
     ///
     /// # Errors
@@ -112,8 +121,14 @@ pub(crate) fn value(typed: &str, types: &[&str]) -> Value {
     }
 }
 
+/// The error of a call whose tool was not found. The first word after a program was meant as a word of its own.
+pub(crate) fn not_found(failure: Failure, call: &CallArgs, kind: &ComponentKind) -> Failure {
+    let is_word = matches!(kind, ComponentKind::Command(_)) && failure.is_unknown_tool();
+    if is_word { of_program(failure, call) } else { failure }
+}
+
 /// The words that were typed after a program as they have to be: the member `args` of its arguments.
-pub(crate) fn of_program(failure: Failure, call: &CallArgs) -> Failure {
+fn of_program(failure: Failure, call: &CallArgs) -> Failure {
     let words: Vec<_> = call.tool.iter().chain(&call.arguments).collect();
     let args = quoted(&format!("args:={}", json!(words)));
     failure.with_hint(format!("what a program gets as its words is its argument `args`: {args}"))

@@ -72,6 +72,18 @@ fn a_wrong_command_line_is_answered_with_what_works() {
             "`args`: 'args:=[\"write\",\"a\",\"b\"]'\n",
             "NAME:=JSON, or",
         ),
+        (
+            &["learn", "--as", "command", "program.wasm", "write", "hello"],
+            1,
+            "`args`: 'args:=[\"write\",\"hello\"]'\n",
+            "there are",
+        ),
+        (
+            &["learn", "--as", "command", "program.wasm", "write", "a", "b"],
+            2,
+            "`args`: 'args:=[\"write\",\"a\",\"b\"]'\n",
+            "NAME:=JSON, or",
+        ),
         (&["run", "--as", "command", "program.wasm", "args:=[\"write\",\"hello\"]"], 0, "", "hint"),
         (&["run", "--as", "command", "silent.wasm"], 0, "", "not a WebAssembly component"),
         (
