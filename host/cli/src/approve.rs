@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use toolcell::Standing::Inert;
 use toolcell::defence::{Defence, stands};
 use toolcell::{Component, Contents, Definition, Examination, Rights, names};
+use toolcell_config::without_password;
 
 use crate::args::{ApproveArgs, Global};
 use crate::components;
@@ -264,7 +265,9 @@ impl Matter<'_> {
             "lock": self.lock.shown(),
             "approved": is_approved,
             "found": self.is_found(),
-            "text": self.unapproved().map(|found| json!({ "old": found.before(), "new": found.text })),
+            "text": self.unapproved().map(|found| json!({
+                "old": found.before().as_deref().map(without_password), "new": without_password(&found.text),
+            })),
             "components": components.collect::<Vec<_>>(),
             "gone": self.gone,
             "look_alikes": self.look_alikes(),

@@ -6,6 +6,7 @@
 //! | `TOOLCELL_CONFIG` | the configuration, where `--config` does not name one |
 //! | `XDG_CACHE_HOME` | where the user's caches are; ignored unless absolute |
 //! | `XDG_STATE_HOME` | where what is to stay is kept; ignored unless absolute |
+//! | `HTTPS_PROXY`, `ALL_PROXY` | never used; named in a hint where a tool's request gets no connection and `[network]` has no proxy |
 //! | `NOTIFY_SOCKET` | where a supervisor hears that the server takes calls, and that it ends |
 //! | `CARGO_TARGET_DIR` | where cargo writes what it builds, for a component that is named by the folder of its crate |
 //! | `HOME` | its `.cache` and `.local/state` are used where those are not set |
@@ -53,6 +54,12 @@ pub(crate) fn log_filter() -> Option<String> {
 /// The configuration that the environment names.
 pub(crate) fn config() -> Option<PathBuf> {
     std::env::var_os("TOOLCELL_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
+/// A variable that other programs take a proxy from, and its value. Requests of tools do not.
+pub(crate) fn proxy() -> Option<(&'static str, String)> {
+    let names = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+    names.into_iter().find_map(|name| Some((name, std::env::var(name).ok().filter(|value| !value.is_empty())?)))
 }
 
 /// Where the supervisor that started the command hears of it.

@@ -9,15 +9,17 @@ use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
+use std::sync::Once;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use toolcell::{
-    Code, Component, ComponentBytes, Engine, EngineBuilder, Error, Grants, MAX_CELLS, Missing, Optimise, Recorder,
+    Code, Component, ComponentBytes, Egress, Engine, EngineBuilder, Error, Grants, MAX_CELLS, Missing, Optimise, Proxy,
+    Recorder,
 };
 
 use crate::args::{self, Global};
-use crate::config::{Config, Isolation, Keys};
+use crate::config::{self, Config, Isolation, Keys};
 use crate::env;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -54,6 +56,7 @@ pub(crate) fn engines<'a>(
     // A cell for each call, and as many again: a tenant leaves as many as it has to the others of the configuration.
     let cells = u32::try_from(calls.max(1)).unwrap_or(MAX_CELLS).saturating_mul(2).min(MAX_CELLS);
     let builder = builder.cells(cells).threads(calls.min(cores)).secrets(config.secrets.clone());
+    let builder = builder.egress(hinting(printer, config.egress(), proxy_hint(config)));
     let builder = builder.keys(Keys::new(state::dir(global).as_deref(), config.path.as_deref()));
     let counts = state::counts(global);
     let builder = match &counts {
@@ -81,6 +84,14 @@ impl Engines<'_> {
     pub(crate) fn dry_run(mut self, recorder: &Recorder) -> Self {
         self.builder = self.builder.dry_run(recorder.clone());
         self.keeping_nothing = self.keeping_nothing.dry_run(recorder.clone());
+        self
+    }
+
+    /// The same with this hint where a request of a tool gets no connection.
+    pub(crate) fn with_proxy_hint(mut self, config: &Config, hint: Option<String>) -> Self {
+        let egress = hinting(self.printer, config.egress(), hint);
+        self.builder = self.builder.egress(egress.clone());
+        self.keeping_nothing = self.keeping_nothing.egress(egress);
         self
     }
 
@@ -127,6 +138,28 @@ pub(crate) fn telling(printer: &Printer, builder: EngineBuilder) -> EngineBuilde
             printer.step(&format!("compiling a component of {}, which can take some seconds", Size(bytes).rounded()));
         }
     })
+}
+
+/// The hint for requests without a proxy where the environment names one. Its line can be pasted, and shows no password.
+pub(crate) fn proxy_hint(config: &Config) -> Option<String> {
+    let (variable, value) = env::proxy()?;
+    let line = match Proxy::new(&value) {
+        Ok(_) => format!("proxy = {{ env = \"{variable}\" }}"),
+        Err(_) => "proxy = \"http://HOST:PORT\"".to_owned(),
+    };
+    let file = config.file.as_deref().unwrap_or(config::NAME);
+    Some(format!(
+        "a request of a tool got no connection, and requests of tools do not use the proxy of `{variable}`; to send them \
+         through a proxy, write in `{file}`:\n[network]\n{line}"
+    ))
+}
+
+/// Makes the first request without a connection print this hint, once in this process.
+pub(crate) fn hinting(printer: &Printer, egress: Egress, hint: Option<String>) -> Egress {
+    static ONCE: Once = Once::new();
+    let Some(hint) = hint else { return egress };
+    let printer = printer.clone();
+    egress.on_no_connection(move || ONCE.call_once(|| printer.note("hint", &hint)))
 }
 
 /// Makes an engine compile in a child of this program.

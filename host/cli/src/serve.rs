@@ -209,7 +209,9 @@ fn engines(
     let worker = host::compile_worker(global)?;
     let cache = host::cache_dir(printer, global);
     let (bytes, cells) = (global.cache_size.0, args.cells);
-    Ok(configuration.engines().with(|builder| {
+    let hint = host::proxy_hint(configuration);
+    let engines = configuration.engines().with_egress(|egress| host::hinting(printer, egress, hint));
+    Ok(engines.with(|builder| {
         let builder = worker(builder).cells(cells).cache_bytes(bytes);
         cache.into_iter().fold(builder, |builder, dir| builder.cache(dir))
     }))

@@ -51,7 +51,9 @@ pub(crate) async fn start(global: &Global, config: &Config, hosted: &Hosted<'_>)
     let call = config.hint.call();
     let is_short = call.iter().map(String::len).sum::<usize>() <= MAX_CALL;
     let call = call.iter().filter(|_| is_short).map(|word| format!("--call={word}").into()).collect();
-    let words = [vec![WORKER_PROCESS.into()], global.words(), typed, call, hosted.words(&secrets)].concat();
+    // The variable that it names is not for the child.
+    let hint = host::proxy_hint(config).map(|hint| format!("--proxy-hint={hint}").into()).into_iter().collect();
+    let words = [vec![WORKER_PROCESS.into()], global.words(), typed, call, hint, hosted.words(&secrets)].concat();
     // Temporary files go where this process has its own, and with them: a child that is killed does not tidy up.
     let mut worker_process =
         WorkerProcess::builder(program).arguments(words).variable("TMPDIR", tempfile::env::temp_dir());
@@ -100,6 +102,7 @@ async fn tools(printer: &Printer, global: &Global, args: &WorkerArgs) -> Result<
     config.hint = config.hint.with_call(args.call.iter().cloned());
     let config = config::with_typed(config, &args.components, &args.grants)?;
     let engines = host::engines(printer, global, args.calls, &config)?;
+    let engines = engines.with_proxy_hint(&config, args.proxy_hint.clone());
     let chosen = components::chosen(&config, &args.components)?;
     let chosen: Vec<_> = chosen.into_iter().map(|chosen| chosen.isolated(Isolation::Process)).collect();
     match chosen.as_slice() {

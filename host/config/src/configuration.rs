@@ -11,6 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
+use toolcell::defence::{Defence, stands};
 use toolcell::{Executor, Limits, MAX_NAME, StoredSecrets, Tenant};
 
 use crate::dev;
@@ -22,6 +23,7 @@ use crate::issuer;
 use crate::kind;
 use crate::limits;
 use crate::lock;
+use crate::network::{self, Network};
 use crate::problem::{Problem, Problems, in_order};
 use crate::quota;
 use crate::roots::Guarded;
@@ -75,6 +77,8 @@ pub struct Configuration {
     pub quota: TenantQuota,
     /// Whose tokens a server accepts.
     pub issuer: Option<Issuer>,
+    /// How the requests of tools leave.
+    pub(crate) network: Network,
     /// The values of secrets.
     pub secrets: StoredSecrets,
     /// Where their values come from, by name.
@@ -221,10 +225,19 @@ impl Configuration {
         let base = base.as_path();
         secrets.fetch_all(problems, (base, options), file, approval);
         unwritten.extend(file.components.values().map(|component| base.join(&component.value.path.value)));
+        // One that is not approved decides nothing about where requests go and which servers are trusted.
+        let network = if approval == Approval::Given || !stands(Defence::FoundConfiguration) {
+            Network::of(problems, (base, options), &file.network)
+        } else {
+            Network::default()
+        };
+        // The first of them is the configuration itself.
+        let own_text = unwritten.first().filter(|_| network::has_password(problems.text())).cloned();
+        unwritten.extend(network.files.iter().cloned());
         let guarded = Guarded {
             home: options.home.clone(),
             own: options.own_directories(),
-            unread: secrets.files().map(Path::to_owned).collect(),
+            unread: secrets.files().chain(network.secret_file()).map(Path::to_owned).chain(own_text).collect(),
             unwritten,
         };
         let guarded = guarded.resolved();
@@ -240,6 +253,7 @@ impl Configuration {
             demand: signatures.of_all.clone(),
             quota: quota::over(problems, &file.defaults.quota, TenantQuota::default()),
             // One that is not approved lets no one in, and its file of keys is not read.
+            network,
             issuer: (file.issuer.as_ref().filter(|_| approval == Approval::Given))
                 .and_then(|said| issuer::issuer(problems, base, &said.value)),
             secrets: stored,

@@ -7,14 +7,16 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::FutureExt as _;
 use parking_lot::RwLock;
-use toolcell::{Engine, EngineBuilder, InUse, KnownFuture, SecretError, SecretFuture, SecretSource, StoredSecrets};
+use toolcell::{
+    Egress, Engine, EngineBuilder, InUse, KnownFuture, SecretError, SecretFuture, SecretSource, StoredSecrets,
+};
 
 use crate::{COUNTS, Configuration, Error, Isolation, Keys};
 
 /// Builds [`Engines`].
 ///
 /// # Defaults
-/// Those of [`Engine::builder`], with the configuration's secrets, and with keys, counts of granted directories and the cache
+/// Those of [`Engine::builder`], with the configuration's secrets, proxy and certificate authorities, and with keys, counts of granted directories and the cache
 /// in the directories of [`ReadOptions`](crate::ReadOptions). Components are compiled in this process: a program that can be
 /// its own child calls [`EngineBuilder::compile_in`] in [`with`](Self::with).
 #[derive(Debug, Clone)]
@@ -22,6 +24,7 @@ use crate::{COUNTS, Configuration, Error, Isolation, Keys};
 pub struct EnginesBuilder {
     builder: EngineBuilder,
     secrets: CurrentSecrets,
+    egress: Egress,
 }
 
 /// The engines that components of a configuration run on: one with a pool, one with strict isolation, which is made when a
@@ -32,6 +35,8 @@ pub struct Engines {
     pooled: Engine,
     strict: Arc<OnceLock<Engine>>,
     pub(crate) secrets: CurrentSecrets,
+    /// A reload replaces its proxy and its certificate authorities.
+    pub(crate) egress: Egress,
 }
 
 impl Configuration {
@@ -39,10 +44,12 @@ impl Configuration {
     pub fn engines(&self) -> EnginesBuilder {
         let secrets = CurrentSecrets(Arc::new(RwLock::new(self.secrets.clone())));
         let state = self.options.state_dir();
-        let builder = Engine::builder().secrets(secrets.clone()).keys(Keys::new(state, self.path.as_deref()));
+        let egress = self.egress();
+        let builder = Engine::builder().egress(egress.clone()).secrets(secrets.clone());
+        let builder = builder.keys(Keys::new(state, self.path.as_deref()));
         let builder = state.into_iter().fold(builder, |builder, dir| builder.directory_counts(dir.join(COUNTS)));
         let builder = self.options.cache_dir.iter().fold(builder, |builder, dir: &PathBuf| builder.cache(dir));
-        EnginesBuilder { builder, secrets }
+        EnginesBuilder { builder, secrets, egress }
     }
 }
 
@@ -52,14 +59,21 @@ impl EnginesBuilder {
         Self { builder: set(self.builder), ..self }
     }
 
+    /// With other settings of how requests of tools are sent: a resolver, what is called when a request gets no connection. Proxy
+    /// and certificate authorities are those of the configuration, also after a reload.
+    pub fn with_egress(self, set: impl FnOnce(Egress) -> Egress) -> Self {
+        let egress = set(self.egress);
+        Self { builder: self.builder.egress(egress.clone()), egress, ..self }
+    }
+
     /// Makes the engine with the pool.
     ///
     /// # Errors
     /// Those of [`EngineBuilder::build`], for instance a cache that other users can write to.
     pub fn build(self) -> Result<Engines, Error> {
-        let Self { builder, secrets } = self;
+        let Self { builder, secrets, egress } = self;
         let pooled = builder.clone().build()?;
-        Ok(Engines { builder, pooled, strict: Arc::default(), secrets })
+        Ok(Engines { builder, pooled, strict: Arc::default(), secrets, egress })
     }
 }
 

@@ -30,6 +30,8 @@ pub(crate) struct File {
     pub(crate) host: Host,
     /// For `toolcell serve`: whose tokens (JWT) are accepted instead of API keys.
     pub(crate) issuer: Option<At<Issuer>>,
+    /// How the requests of tools leave: a proxy, and further certificate authorities.
+    pub(crate) network: Network,
     /// Publishers, who sign components, by name.
     pub(crate) publishers: BTreeMap<String, At<Publisher>>,
     /// Tenants by name. A section narrows all components for the tenant; it never grants.
@@ -45,6 +47,18 @@ pub(crate) struct Host {
     /// How far calls are isolated from each other: `pooled`, cells from a shared pool of memory; `strict`, each cell with memory
     /// of its own; `process`, the same in one process per tenant. A component or tenant can ask for more, never for less.
     pub(crate) isolation: Option<At<Isolation>>,
+}
+
+/// How the requests of tools leave. The variables `HTTPS_PROXY` and `ALL_PROXY` count only where `proxy` names them.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Network {
+    /// The HTTP proxy that connects to the servers: `http://proxy.example.com:3128`, or with a password
+    /// `http://USER:PASSWORD@HOST:PORT`; or where this URL is stored: `{ file = "proxy.url" }`. Host names are resolved and
+    /// addresses are checked here, not by the proxy.
+    pub(crate) proxy: Option<At<Either<String, From>>>,
+    /// Files of certificate authorities (PEM), seen from this file. They are trusted in addition to those of the public internet.
+    pub(crate) roots: Vec<At<String>>,
 }
 
 /// For development: what needs no approval. Used only if the file is named with `--config` or `TOOLCELL_CONFIG`.
@@ -209,7 +223,7 @@ pub(crate) struct Placed {
     pub(crate) query: Option<At<String>>,
 }
 
-/// Where a secret's value is: one of these.
+/// Where a value is that is secret: one of these.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct From {

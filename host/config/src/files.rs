@@ -31,6 +31,9 @@ const SIGNATURE_HINT: &str = "give the file that `ssh-keygen -Y sign` makes";
 const CONFIG_HINT: &str = "give a TOML file, for instance `toolcell.toml`";
 /// What to give where an issuer's keys are wanted.
 const ISSUER_HINT: &str = "give the file that holds the issuer's JWK set";
+/// What to give where certificate authorities are wanted.
+const AUTHORITIES_HINT: &str =
+    "give a file of certificates, each a block that begins with `-----BEGIN CERTIFICATE-----`";
 /// What to do about a lock that cannot be used.
 const LOCK_HINT: &str = "remove it, and approve anew";
 
@@ -79,6 +82,12 @@ pub fn configuration(path: &Path) -> Result<String, Error> {
 pub fn issuer_keys(path: &Path) -> Result<String, Error> {
     let instead = "give the issuer's JWK set as a file of yours that no other user can write to";
     own_text(path, "JWK set", MAX_CONFIG, ISSUER_HINT, instead)
+}
+
+/// Certificate authorities that are trusted. A file that others could have written is not read.
+pub fn authorities(path: &Path) -> Result<String, Error> {
+    let instead = "give a file of certificates of yours that no other user can write to";
+    own_text(path, "file of certificates", MAX_CONFIG, AUTHORITIES_HINT, instead)
 }
 
 /// The text of a lock, if there is one. One that others could have written is not read.

@@ -88,6 +88,7 @@ impl Reloader {
         let loaded = next.load_over(&self.engines, Some(&before)).await?;
         let reloaded = Reloaded::between(&before, &loaded);
         self.engines.secrets.replace(next.secrets.clone());
+        self.engines.egress.replace(next.network.proxy.clone(), next.network.roots.clone());
         *self.seen.lock() = seen;
         *self.current.write() = Arc::new(loaded);
         *current = next;
@@ -98,9 +99,8 @@ impl Reloader {
     /// The stream has an item for each reload, also for one that loaded nothing anew: limits, tenants and problems can have
     /// changed. It never ends; it does nothing unless it is polled.
     ///
-    /// The files are the configuration, its lock, the components and their signatures, and the files of secrets and of an
-    /// issuer's keys. They are
-    /// looked at by their times, sizes and numbers: that works for links, mounted volumes and network file systems too.
+    /// The files are the configuration, its lock, the components and their signatures, and the files of secrets, of an issuer's
+    /// keys and of certificate authorities. They are looked at by their times, sizes and numbers: that works for links, mounted volumes and network file systems too.
     pub fn changes(&self, every: Duration) -> impl Stream<Item = Result<Reloaded, Error>> + Send + '_ {
         futures_util::stream::unfold(self, move |reloader| async move {
             Some((reloader.next_change(every).await, reloader))
@@ -202,6 +202,7 @@ impl Configuration {
         let secrets = self.origins.values().chain(of_tenants).filter_map(|origin| origin.file().map(Path::to_owned));
         let approvals = self.found.iter().filter_map(Found::records);
         let keys = self.issuer.iter().filter_map(|issuer| issuer.keys.path().map(Path::to_owned));
-        own.chain(approvals).chain(keys).chain(components).chain(secrets).collect()
+        let network = self.network.files.iter().cloned().chain(self.network.secret_file().map(Path::to_owned));
+        own.chain(approvals).chain(keys).chain(network).chain(components).chain(secrets).collect()
     }
 }

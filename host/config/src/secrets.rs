@@ -43,7 +43,7 @@ impl Origin {
     }
 
     /// The value. `secret` names it in the error, `file` shows how it is read from a file.
-    fn value(&self, options: &ReadOptions, secret: &str, file: &str) -> Result<Secret, (String, String)> {
+    pub(crate) fn value(&self, options: &ReadOptions, secret: &str, file: &str) -> Result<Secret, (String, String)> {
         let unusable = |problem: String| format!("{secret} has no usable value: {problem}");
         let value = match self {
             Self::Variable(variable) => options.variable(variable).ok_or_else(|| {
@@ -117,7 +117,7 @@ impl Secrets {
     ) {
         let (origin, span) = match from {
             None => (Origin::Variable(name.to_owned()), place),
-            Some(from) => match origin(problems, base, name, from) {
+            Some(from) => match origin(problems, base, &format!("the secret `{name}`"), (&from.value, &from.span)) {
                 Some(found) => found,
                 None => return,
             },
@@ -165,7 +165,8 @@ impl Secrets {
             problems.error(&from.span, format!("no component is granted the secret `{}`", name.escape_debug()), hint);
             return;
         }
-        let Some((origin, span)) = origin(problems, base, name, from) else { return };
+        let secret = format!("the secret `{name}`");
+        let Some((origin, span)) = origin(problems, base, &secret, (&from.value, &from.span)) else { return };
         let own = self.own.entry(tenant.to_owned()).or_default();
         own.origins.insert(name.to_owned(), origin.clone());
         if approval == Approval::Missing {
@@ -187,18 +188,19 @@ impl Secrets {
     }
 }
 
-fn origin<'a>(
+/// Where a value is stored. `what` names it in the error.
+pub(crate) fn origin<'a>(
     problems: &mut Problems<'_>,
     base: &Path,
-    name: &str,
-    from: &'a At<From>,
+    what: &str,
+    (from, span): (&'a From, &'a Range<usize>),
 ) -> Option<(Origin, &'a Range<usize>)> {
-    match (&from.value.env, &from.value.file) {
+    match (&from.env, &from.file) {
         (Some(variable), None) => Some((Origin::Variable(variable.value.clone()), &variable.span)),
         (None, Some(path)) => Some((Origin::File(base.join(&path.value)), &path.span)),
         (Some(_), Some(_)) | (None, None) => {
-            let message = format!("the secret `{name}` must come from exactly one place");
-            problems.error(&from.span, message, "write from = { env = \"VARIABLE\" } or from = { file = \"path\" }");
+            let message = format!("{what} must come from exactly one place");
+            problems.error(span, message, "write { env = \"VARIABLE\" } or { file = \"path\" }");
             None
         }
     }

@@ -59,13 +59,13 @@ impl Configuration {
         configured.flat_map(|(_, configured)| usable(&configured.grants, overlay)).collect()
     }
 
-    /// The variables of the environment that the values of these are in, as calls for this tenant use them.
+    /// The variables of the environment that the values of these are in, as calls for this tenant use them, and that of the proxy.
     pub fn variables_of(
         &self,
         tenant: Option<&str>,
         secrets: &BTreeSet<&str>,
     ) -> impl Iterator<Item = (OsString, OsString)> {
-        let origins = secrets.iter().filter_map(|name| self.origin(tenant, name));
+        let origins = secrets.iter().filter_map(|name| self.origin(tenant, name)).chain(&self.network.origin);
         let variables = origins.filter_map(|origin| match origin {
             Origin::Variable(name) => Some((name.into(), self.options.variable(name)?.into())),
             Origin::File(_) => None,

@@ -30,9 +30,10 @@ mod send_error;
 mod shapes;
 mod slots;
 mod threads;
+mod way;
 
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -42,7 +43,7 @@ use http_body_util::Full;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use ipnet::IpNet;
-use rustls::ClientConfig;
+use parking_lot::RwLock;
 use tokio::time::{timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -57,6 +58,7 @@ use response::{Terms, accept};
 use screen::Screening;
 use slots::Slots;
 use threads::Threads;
+use way::{Unconnected, Way};
 
 pub use answers::Answer;
 pub(crate) use budget::Budget;
@@ -90,8 +92,9 @@ pub struct Egress {
     names: Names,
     /// What answers in place of the network, in tests of tools.
     answers: Option<answers::Answers>,
-    tls: Arc<Tls>,
-    proxy: Option<Proxy>,
+    way: Arc<RwLock<Way>>,
+    /// Told when a request gets no connection.
+    on_no_connection: Option<Arc<dyn Fn() + Send + Sync>>,
     connections: Arc<Slots>,
     threads: Arc<Threads>,
 }
@@ -103,8 +106,8 @@ impl Egress {
         Self {
             names: Names::new(SystemResolver),
             answers: None,
-            tls: tls(Roots::default),
-            proxy: None,
+            way: Arc::new(RwLock::new(Way::default())),
+            on_no_connection: None,
             connections: Arc::new(Slots::new(DEFAULT_CONNECTIONS)),
             threads: Arc::default(),
         }
@@ -127,17 +130,36 @@ impl Egress {
 
     /// Trusts these certificate authorities, and no others.
     #[must_use]
-    pub fn with_roots(mut self, roots: Roots) -> Self {
-        self.tls = tls(|| roots);
-        self
+    pub fn with_roots(self, roots: Roots) -> Self {
+        let way = Way::new(self.way().proxy, roots);
+        Self { way: Arc::new(RwLock::new(way)), ..self }
     }
 
     /// Sends all requests through this proxy. Host names are resolved here, and the proxy is asked for an address that was
     /// checked.
     #[must_use]
-    pub fn with_proxy(mut self, proxy: Proxy) -> Self {
-        self.proxy = Some(proxy);
+    pub fn with_proxy(self, proxy: Proxy) -> Self {
+        let mut way = self.way();
+        way.proxy = Some(proxy);
+        Self { way: Arc::new(RwLock::new(way)), ..self }
+    }
+
+    /// Sends the requests of this egress and of its clones through this proxy from now on, or directly, and trusts these
+    /// certificate authorities and no others. Requests that were begun end as they began.
+    pub fn replace(&self, proxy: Option<Proxy>, roots: Roots) {
+        *self.way.write() = Way::new(proxy, roots);
+    }
+
+    /// Calls this when a request without a proxy gets no connection, for a hint to the operator: its name is not resolved, no server
+    /// answers there in time, or TLS fails. The error that the tool gets stays the same. It runs on a thread of requests and must not block.
+    #[must_use]
+    pub fn on_no_connection(mut self, told: impl Fn() + Send + Sync + 'static) -> Self {
+        self.on_no_connection = Some(Arc::new(told));
         self
+    }
+
+    fn way(&self) -> Way {
+        self.way.read().clone()
     }
 
     /// Sets the number of connections that are open at the same time, at least one.
@@ -204,8 +226,8 @@ impl Egress {
         let (budget, meter) = (budget.clone(), Meter::for_head());
         let terms = Terms { budget, meter, deadline, between_bytes: times.between_bytes, asks_for_part, redactor };
         let runtime = self.threads.handle().map_err(|error| SendError::unreachable(&target, error.kind()))?;
-        let way = self.clone().go(Way { screening, method, target, private, times, request }, terms);
-        let task = AbortOnDropHandle::new(runtime.spawn(timeout_at(deadline.into(), way)));
+        let sent = self.clone().go(Sending { screening, method, target, private, times, request }, terms);
+        let task = AbortOnDropHandle::new(runtime.spawn(timeout_at(deadline.into(), sent)));
         match resumed(task.await) {
             Some(Ok(answered)) => answered,
             Some(Err(_elapsed)) => Err(SendError::Timeout(Stage::Whole)),
@@ -214,8 +236,8 @@ impl Egress {
     }
 
     /// On the threads of requests, before the deadline.
-    async fn go(self, way: Way, terms: Terms) -> Result<Response<Body>, SendError> {
-        let Way { screening, method, target, private, times, request } = way;
+    async fn go(self, sending: Sending, terms: Terms) -> Result<Response<Body>, SendError> {
+        let Sending { screening, method, target, private, times, request } = sending;
         if let Some(screening) = screening {
             // Who tries out what a secret is learns one thing of it in a call.
             screening.pass().await.inspect_err(|_| terms.budget.close())?;
@@ -227,11 +249,15 @@ impl Egress {
             if let Some(answers) = &self.answers {
                 return Ok((slot, answers::connection(answers, method, &target)?));
             }
-            let addresses = addresses(&self.names, (method, &target), &private, budget).await?;
+            let way = self.way();
+            let mut unconnected = Unconnected(self.on_no_connection.clone().filter(|_| way.proxy.is_none()));
+            let addresses = addresses(&self.names, (method, &target), &private, budget).await;
+            let addresses = addresses.inspect_err(|error| unconnected.judge(error))?;
             let own = times.connect.and_then(|time| Instant::now().checked_add(time));
             let deadline = own.map_or(terms.deadline, |own| own.min(terms.deadline));
-            let (proxy, tls) = (self.proxy.as_ref(), Arc::clone(&**self.tls));
-            Ok((slot, connect(&target, &addresses, proxy, tls, deadline).await?))
+            let stream = connect(&target, &addresses, way.proxy.as_ref(), way.tls(), deadline).await?;
+            unconnected.0 = None;
+            Ok((slot, stream))
         };
         let (slot, stream) = within(times.connect, Stage::Connect, connected).await?;
         let metered = TokioIo::new(Metered { stream, meter: terms.meter.clone() });
@@ -266,7 +292,7 @@ pub(crate) struct Secrets {
 }
 
 /// A request that is ready to leave.
-struct Way {
+struct Sending {
     screening: Option<Screening>,
     method: Method,
     target: Target,
@@ -285,13 +311,6 @@ async fn within<T>(
         Some(time) => timeout(time, part).await.unwrap_or(Err(SendError::Timeout(stage))),
         None => part.await,
     }
-}
-
-/// How TLS is spoken, made with the first request: most hosts never send one.
-type Tls = LazyLock<Arc<ClientConfig>, Box<dyn FnOnce() -> Arc<ClientConfig> + Send>>;
-
-fn tls(roots: impl FnOnce() -> Roots + Send + 'static) -> Arc<Tls> {
-    Arc::new(LazyLock::new(Box::new(|| roots().config())))
 }
 
 /// A request that the tool may make, before its body is there.

@@ -23,6 +23,9 @@ pub(crate) struct WorkerArgs {
     /// A word of the call that the user typed for the parent process, for hints that repeat it
     #[arg(long = "call", value_name = "WORD")]
     pub(crate) call: Vec<String>,
+    /// What to print where a request of a tool gets no connection
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) proxy_hint: Option<String>,
     /// Offer the tools of all components together
     #[arg(long)]
     pub(crate) beside: bool,

@@ -33,6 +33,7 @@ mod limits;
 mod looks;
 mod mcp_clients;
 mod measured;
+mod network;
 mod newcomer;
 mod offered;
 mod own_secrets;

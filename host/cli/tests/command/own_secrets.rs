@@ -187,7 +187,7 @@ fn values_that_cannot_be_are_errors_with_a_hint() {
         (
             "[tenants.acme.secret_values]\nfetch_token = { env = \"A\", file = \"b\" }\n",
             "must come from exactly one place",
-            "write from =",
+            "write { env = ",
         ),
         (
             "[tenants.acme.secret_values]\nfetch_token = \"canary-of-acme-4711\"\n",

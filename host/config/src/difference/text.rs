@@ -8,10 +8,17 @@ use similar::{DiffTag, TextDiff};
 
 use super::{PATIENCE, Page, beginning, cut_note};
 use crate::clean;
+use crate::network::without_password;
 use crate::trust::says_the_same;
 
-/// A line and its number.
-type Line<'a> = (usize, &'a str);
+/// A line.
+#[derive(Clone)]
+struct Line<'a> {
+    number: usize,
+    text: &'a str,
+    /// As it is shown.
+    shown: String,
+}
 
 impl Page {
     /// The lines of a configuration that differ from those before, each group of them below its section and line; without a
@@ -31,10 +38,14 @@ impl Page {
 /// The lines without those that are only a comment or empty. All lines if the rest would not say the same: such a line can be
 /// a part of a string.
 fn meaningful(text: &str) -> Vec<Line<'_>> {
-    let all: Vec<Line<'_>> = (1..).zip(text.lines()).collect();
+    // Compared with the password, shown without it.
+    let shown = without_password(text);
+    let lines = (1..).zip(text.lines().zip(shown.lines()));
+    let line = |(number, (text, shown))| Line { number, text, shown: clean::shown(shown) };
+    let all: Vec<Line<'_>> = lines.map(line).collect();
     let is_silent = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
-    let rest: Vec<_> = all.iter().copied().filter(|(_, line)| !is_silent(line)).collect();
-    let joined: String = rest.iter().map(|(_, line)| format!("{line}\n")).collect();
+    let rest: Vec<_> = all.iter().filter(|line| !is_silent(line.text)).cloned().collect();
+    let joined: String = rest.iter().map(|line| format!("{}\n", line.text)).collect();
     if says_the_same(text, &joined) { rest } else { all }
 }
 
@@ -45,12 +56,12 @@ fn whole(lines: &[Line<'_>], of: usize) -> Vec<String> {
         1 => Some("    (1 line that is a comment or empty is left out)".to_owned()),
         lines => Some(format!("    ({lines} lines that are comments or empty are left out)")),
     };
-    lines.iter().map(|(_, line)| format!("    | {}", clean::shown(line))).chain(left_out).collect()
+    lines.iter().map(|line| format!("    | {}", line.shown)).chain(left_out).collect()
 }
 
 /// The lines of a file that went and came, each group below its section and line.
 fn changed_lines(old: &[Line<'_>], new: &[Line<'_>]) -> Vec<String> {
-    let [before, now] = [old, new].map(|lines| lines.iter().map(|(_, line)| *line).collect::<Vec<_>>());
+    let [before, now] = [old, new].map(|lines| lines.iter().map(|line| line.text).collect::<Vec<_>>());
     let difference = TextDiff::configure().timeout(PATIENCE).diff_slices(&before, &now);
     let mut lines = Vec::new();
     for op in difference.ops().iter().filter(|op| op.tag() != DiffTag::Equal) {
@@ -58,15 +69,15 @@ fn changed_lines(old: &[Line<'_>], new: &[Line<'_>]) -> Vec<String> {
         // Lines that only went have their place in the text before.
         let (text, range, is_before) = if came.is_empty() { (old, &gone, " before") } else { (new, &came, "") };
         // Where all lines are compared, an added section often begins with an empty one, which belongs to no other.
-        let is_empty = |at: &usize| text.get(*at).is_some_and(|(_, line)| line.trim().is_empty());
+        let is_empty = |at: &usize| text.get(*at).is_some_and(|line| line.text.trim().is_empty());
         let first = range.clone().find(|at| !is_empty(at)).unwrap_or(range.start);
         let until_here = text.get(..=first).unwrap_or(text);
-        let section = until_here.iter().rfind(|(_, line)| line.starts_with('['));
-        let section = section.map(|(_, line)| format!("{}, ", clean::shown(line.trim_end()))).unwrap_or_default();
-        let number = text.get(first).map_or(first + 1, |(number, _)| *number);
+        let section = until_here.iter().rfind(|line| line.text.starts_with('['));
+        let section = section.map(|line| format!("{}, ", line.shown.trim_end())).unwrap_or_default();
+        let number = text.get(first).map_or(first + 1, |line| line.number);
         lines.push(format!("    {section}line {number}{is_before}"));
         let signed = |sign: char, lines: Option<&[Line<'_>]>| -> Vec<_> {
-            lines.into_iter().flatten().map(|(_, line)| format!("      {sign} {}", clean::shown(line))).collect()
+            lines.into_iter().flatten().map(|line| format!("      {sign} {}", line.shown)).collect()
         };
         lines.extend(signed('-', old.get(gone)));
         lines.extend(signed('+', new.get(came)));

@@ -39,7 +39,7 @@ impl Roots {
         let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
         let certificates = certificates.map_err(|_| fault("they are not PEM"))?;
         if certificates.is_empty() {
-            return Err(fault("there is none"));
+            return Err(fault("there is no certificate"));
         }
         for certificate in certificates {
             self.0.add(certificate).map_err(|_| fault("one of them cannot be read as a certificate"))?;

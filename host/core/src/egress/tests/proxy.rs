@@ -1,5 +1,7 @@
 //! A proxy of the operator's: it makes the connections, and the checks of addresses and certificates hold.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use parking_lot::Mutex;
 use tokio::io::{AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::TcpStream;
@@ -80,5 +82,59 @@ fn what_is_no_proxy_is_refused_without_its_password() {
     for url in ["", "proxy:3128", "https://u:secret@proxy", "http://u:secret@proxy/path", "socks5://u:secret@proxy"] {
         let fault = Proxy::new(url).unwrap_err();
         assert!(!fault.to_string().contains("secret") && fault.hint.contains("http://proxy"), "{url}: {fault}");
+    }
+}
+
+#[tokio::test]
+async fn clones_use_the_proxy_and_the_roots_that_replace_others() {
+    let (server, heads) = proxy("HTTP/1.1 200 Connection established\r\n\r\n").await;
+    let site = site(&["good.example"], |_, _| "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok".to_owned()).await;
+    let url = format!("https://good.example:{}/", site.server.port);
+    let rule: HttpRule = url.parse().unwrap();
+    let rights = rights([rule.with_private(["127.0.0.0/8".parse().unwrap()])]);
+    let egress = Egress::new().with_resolver(Scripted::new([["127.0.0.1"]]));
+    let clone = egress.clone();
+    assert_eq!(kind(&send(&clone, &rights, get(&url)).await), "unreachable");
+    let proxy = Proxy::new(&format!("http://127.0.0.1:{}", server.port)).unwrap();
+    egress.replace(Some(proxy), Roots::none().with_pem(site.authority.as_bytes()).unwrap());
+    assert_eq!((kind(&send(&clone, &rights, get(&url)).await), heads.lock().len()), ("response", 1));
+    egress.replace(None, Roots::none());
+    assert_eq!((kind(&send(&clone, &rights, get(&url)).await), heads.lock().len()), ("unreachable", 1));
+}
+
+/// A request that was refused is told by its own error.
+#[tokio::test]
+async fn only_a_request_without_a_connection_is_told() {
+    let silent = Server::start(|stream| async move {
+        let _open = stream;
+        std::future::pending().await
+    })
+    .await;
+    let answering = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let own = || ["127.0.0.0/8".parse().unwrap()];
+    for (url, is_private, addresses, expected, is_told) in [
+        (format!("http://a.example:{}/", answering.port), true, vec!["127.0.0.1"], "response", false),
+        (format!("http://a.example:{}/", answering.port), false, vec!["127.0.0.1"], "private", false),
+        (format!("http://a.example:{closed}/"), true, vec!["127.0.0.1"], "unreachable", true),
+        (format!("http://a.example:{}/", answering.port), true, vec![], "unreachable", true),
+        (format!("https://a.example:{}/", silent.port), true, vec!["127.0.0.1"], "timeout", true),
+    ] {
+        let told = Arc::<AtomicUsize>::default();
+        let seen = Arc::clone(&told);
+        let rule: HttpRule = url.parse().unwrap();
+        let rights = rights([if is_private { rule.with_private(own()) } else { rule }]);
+        let egress = Egress::new()
+            .with_resolver(Scripted::of([addresses.iter().map(|address: &&str| address.parse().unwrap()).collect()]));
+        let egress = egress.on_no_connection(move || {
+            seen.fetch_add(1, Ordering::SeqCst);
+        });
+        let mut request = get(&url);
+        request.times.connect = (expected == "timeout").then_some(SHORT);
+        assert_eq!(kind(&send(&egress, &rights, request).await), expected, "{url}");
+        assert_eq!(told.load(Ordering::SeqCst), usize::from(is_told), "{url} {expected}");
+        let proxied = egress.with_proxy(Proxy::new(&format!("http://127.0.0.1:{closed}")).unwrap());
+        assert_ne!(kind(&send(&proxied, &rights, get(&url)).await), "response", "{url}");
+        assert_eq!(told.load(Ordering::SeqCst), usize::from(is_told), "{url} through a proxy");
     }
 }

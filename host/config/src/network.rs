@@ -1,0 +1,135 @@
+//! How the requests of tools leave: an operator's proxy, and certificate authorities that are trusted as well.
+//!
+//! In: `[network]`, and the files that it names. Out: [`Network`], and from it an [`Egress`].
+//! Invariants: the proxy's password is in no message, no page and no `Debug`; a configuration that is not approved has no
+//! network; a file that other users can write to is not read, since whoever writes it reads what tools send.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use toml::de::{DeTable, DeValue};
+use toolcell::{Egress, Proxy, Roots};
+
+use crate::file::{self, At, Either};
+use crate::problem::Problems;
+use crate::secrets::{self, Origin};
+use crate::{Configuration, ReadOptions, files};
+
+/// What stands in place of a password.
+const HIDDEN: &str = "***";
+/// How a value from elsewhere is written.
+const FROM_FILE: &str = "write `proxy = { file = \"FILE\" }`";
+
+/// How the requests of tools leave.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Network {
+    pub(crate) proxy: Option<Proxy>,
+    /// Where the proxy's URL is, if it is not in the configuration itself.
+    pub(crate) origin: Option<Origin>,
+    pub(crate) roots: Roots,
+    /// The files of the certificate authorities.
+    pub(crate) files: Vec<PathBuf>,
+}
+
+impl Network {
+    /// The file that the proxy's URL is in, with its password.
+    pub(crate) fn secret_file(&self) -> Option<&Path> {
+        self.origin.as_ref().and_then(Origin::file)
+    }
+
+    /// What a section says, as far as it can be used.
+    pub(crate) fn of(
+        problems: &mut Problems<'_>,
+        (base, options): (&Path, &ReadOptions),
+        said: &file::Network,
+    ) -> Self {
+        let mut network = Self::default();
+        if let Some(proxy) = &said.proxy {
+            network.set_proxy(problems, (base, options), proxy);
+        }
+        for root in &said.roots {
+            let path = base.join(&root.value);
+            let read = files::authorities(&path).map_err(|error| (error.to_string(), error.hint()));
+            let added = read.and_then(|text| {
+                let bad = |bad: toolcell::BadRule| (format!("`{}`: {}", path.display(), bad.problem), bad.hint);
+                network.roots.clone().with_pem(text.as_bytes()).map_err(bad)
+            });
+            match added {
+                Ok(roots) => network.roots = roots,
+                Err((message, hint)) => problems.error(&root.span, message, hint),
+            }
+            network.files.push(path);
+        }
+        network
+    }
+
+    fn set_proxy(
+        &mut self,
+        problems: &mut Problems<'_>,
+        (base, options): (&Path, &ReadOptions),
+        said: &At<Either<String, file::From>>,
+    ) {
+        let url = match &said.value {
+            Either::Short(url) => Ok(url.clone()),
+            Either::Table(from) => {
+                let Some((origin, _)) = secrets::origin(problems, base, "`proxy`", (from, &said.span)) else {
+                    return;
+                };
+                let value = origin.value(options, "`proxy`", FROM_FILE).map(|value| value.expose().to_owned());
+                self.origin = Some(origin);
+                value
+            }
+        };
+        let proxy = url.and_then(|url| Proxy::new(&url).map_err(|bad| (bad.to_string(), bad.hint)));
+        match proxy {
+            Ok(proxy) => self.proxy = Some(proxy),
+            Err((message, hint)) => problems.error(&said.span, message, hint),
+        }
+    }
+}
+
+impl Configuration {
+    /// What sends the requests of tools: through the proxy of `[network]` if there is one, with its certificate authorities in
+    /// addition to those of the public internet.
+    pub fn egress(&self) -> Egress {
+        let egress = Egress::new();
+        egress.replace(self.network.proxy.clone(), self.network.roots.clone());
+        egress
+    }
+}
+
+/// The text of a configuration as it is shown: without the proxy's password. Its lines stay as they are counted.
+pub fn without_password(text: &str) -> String {
+    match password(text)
+        .and_then(|range| Some((text.get(..range.start)?, text.get(range.clone())?, text.get(range.end..)?)))
+    {
+        Some((before, hidden, after)) => {
+            format!("{before}{HIDDEN}{}{after}", "\n".repeat(hidden.matches('\n').count()))
+        }
+        None => text.to_owned(),
+    }
+}
+
+/// Whether the proxy's password stands in this text.
+pub(crate) fn has_password(text: &str) -> bool {
+    password(text).is_some()
+}
+
+/// Where the password is written; the whole value, where that cannot be told.
+fn password(text: &str) -> Option<Range<usize>> {
+    let (tree, _) = DeTable::parse_recoverable(text);
+    let DeValue::Table(network) = tree.get_ref().get("network")?.get_ref() else { return None };
+    let proxy = network.get("proxy")?;
+    let DeValue::String(url) = proxy.get_ref() else { return None };
+    let (_, after) = url.split_once("://").unwrap_or(("", url));
+    after.rsplit_once('@').filter(|(user, _)| user.contains(':'))?;
+    let span = proxy.span();
+    let written = text.get(span.clone())?;
+    let inner = || {
+        let start = written.find("://")? + 3;
+        let end = written.rfind('@')?;
+        let colon = start + written.get(start..end)?.find(':')?;
+        Some(span.start + colon + 1..span.start + end)
+    };
+    Some(inner().unwrap_or(span.start + 1..span.end - 1))
+}
