@@ -21,6 +21,10 @@ use crate::handler::Invocation;
 const LINE_BYTES: usize = 4096;
 /// How much of standard error is kept as the guest's last words.
 const LAST_WORDS_BYTES: usize = 2048;
+/// How much of them is the beginning of what was written, where that is longer: an exception begins with its message.
+const LAST_WORDS_HEAD: usize = 512;
+/// Stands between that beginning and the end.
+const LAST_WORDS_GAP: &str = "…\n…";
 /// How much of one line is kept of them: of a long message its beginning stays, also where a stack follows.
 const LAST_WORDS_LINE: usize = 1024;
 /// How much one write may carry.
@@ -40,7 +44,7 @@ struct Streams {
     last_words: Mutex<LastWords>,
 }
 
-/// The end of what was written to standard error.
+/// What was written to standard error: all of it, or its beginning and its end.
 #[derive(Default)]
 struct LastWords {
     text: String,
@@ -136,7 +140,7 @@ fn unfinished(bytes: &[u8]) -> usize {
 }
 
 impl LastWords {
-    /// Appends the beginning of a line, or nothing if it continues one, dropping from the front what is over the bound.
+    /// Appends the beginning of a line, or nothing if it continues one, dropping from the middle what is over the bound.
     fn remember(&mut self, line: &str, is_whole: bool) {
         let is_continued = std::mem::replace(&mut self.is_open, !is_whole);
         if is_continued {
@@ -147,8 +151,10 @@ impl LastWords {
             _ => self.text.extend([line, "\n"]),
         }
         if self.text.len() > LAST_WORDS_BYTES {
-            let cut = self.text.ceil_char_boundary(self.text.len() - LAST_WORDS_BYTES);
-            self.text.drain(..cut);
+            let tail = LAST_WORDS_BYTES - LAST_WORDS_HEAD - LAST_WORDS_GAP.len();
+            let dropped =
+                self.text.floor_char_boundary(LAST_WORDS_HEAD)..self.text.ceil_char_boundary(self.text.len() - tail);
+            self.text.replace_range(dropped, LAST_WORDS_GAP);
         }
     }
 }
@@ -267,6 +273,21 @@ mod tests {
         let words = lines.last_words().unwrap();
         assert!(words.len() <= LAST_WORDS_BYTES && words.contains("\nValueError: no such city: é"), "{words}");
         assert!(words.ends_with("é…\n    at find (tool.py:7)\n    at main (tool.py:9)"), "{words}");
+    }
+
+    #[test]
+    fn a_message_of_many_lines_keeps_its_head_and_end() {
+        let call = ToolCall::new("1", "t", "{}");
+        let invocation = Invocation::aside(call, serde_json::Value::Null, CallContext::default(), Limits::default());
+        let lines = Lines::new(Arc::new(invocation));
+        let faults: String = (0..1000).map(|row| format!("row {row} is no date: é\n")).collect();
+        let message = format!("ValueError: 1000 rows are wrong\n{faults}    at read (tool.py:7)\n");
+        lines.stream(LogSource::Stderr).write(message.into()).unwrap();
+        let words = lines.last_words().unwrap();
+        assert!(words.len() <= LAST_WORDS_BYTES, "{} bytes", words.len());
+        assert!(words.starts_with("ValueError: 1000 rows are wrong\nrow 0 is no date: é\n"), "{words}");
+        assert!(words.ends_with("row 999 is no date: é\n    at read (tool.py:7)"), "{words}");
+        assert_eq!(words.matches(LAST_WORDS_GAP).count(), 1, "{words}");
     }
 
     /// Seen to fail with text counted as it is shown, and with an end counted for a line that has none.
