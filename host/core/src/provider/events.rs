@@ -1,16 +1,16 @@
 //! Calls out of a whole list of AG-UI's events.
 //!
 //! A call is started, given arguments and ended by events of its own, or it comes in chunks, which need no end: the
-//! protocol ends it with the last of them.
+//! protocol ends it with the last of them. Where `RUN_ERROR` follows that last one, the call was cut.
 //! Invariants: what is wrong with one call's events touches no other call. A call that was not ended is none: half of its
 //! arguments may be missing.
 //! Source: the protocol's reference of events.
 
 use std::collections::BTreeMap;
 
-use super::ProviderError;
 use super::calls::{Calls, Read, UnreadableCall};
 use super::place::Place;
+use super::{Provider, ProviderError};
 use crate::call::ToolCall;
 use crate::json::or_empty_object;
 
@@ -32,6 +32,7 @@ pub(super) fn calls(events: &[Place<'_>]) -> Result<Calls, ProviderError> {
                 list.chunk(id, event);
                 continue;
             }
+            "RUN_ERROR" => list.cut(chunked),
             // What another protocol said is passed on between the events of this one.
             "RAW" => continue,
             _ => event.check_is_own()?,
@@ -117,6 +118,13 @@ impl<'p> List<'p> {
             return call.wrong(event.malformed("a call that was started and not ended"));
         }
         call.state = State::Ended;
+    }
+
+    /// The run failed while chunks of this call came: a part of the call may be missing.
+    fn cut(&mut self, id: Option<&str>) {
+        if let Some(place) = id.and_then(|id| self.places.get(id)) {
+            self.calls[*place].wrong(ProviderError::Cut { provider: Provider::AgUi, reason: "RUN_ERROR".into() });
+        }
     }
 
     fn chunk(&mut self, id: Result<&'p str, ProviderError>, event: &Place<'p>) {
