@@ -199,7 +199,7 @@ pub enum JsonFault {
 
 impl JsonFault {
     /// The parser's words, but for a word of its own code: a text that begins like `null` and goes on otherwise.
-    fn syntax(error: &serde_json::Error) -> Self {
+    pub(crate) fn syntax(error: &serde_json::Error) -> Self {
         let message = error.to_string().replace("expected ident", "expected a value");
         Self::Syntax { message, line: error.line(), column: error.column() }
     }

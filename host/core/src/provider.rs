@@ -8,6 +8,7 @@
 mod agui;
 mod anthropic;
 mod calls;
+mod document;
 mod events;
 mod form;
 mod gemini;
@@ -179,13 +180,14 @@ impl Provider {
     /// alone; no text at all, or blank text, means no arguments.
     ///
     /// The last call of an answer that the provider calls cut (`finish_reason: length`, `stop_reason: max_tokens`,
-    /// `finishReason: MAX_TOKENS`, `status: incomplete`, a filter, or an error) is [unreadable](UnreadableCall), also if its
+    /// `finishReason: MAX_TOKENS`, `status: incomplete`, a filter, an error, or `RUN_ERROR` after an open chunk) is [unreadable](UnreadableCall), also if its
     /// arguments are valid: a part of them may be missing. Only the whole response says that it was cut, so pass on that,
     /// or the one choice or candidate that you use. The pieces of a stream are put together by an
     /// [`Assembler`](crate::Assembler); a list of them is an error.
     ///
     /// # Shape
-    /// A whole response, one choice or candidate of it, its message, or the list in it that holds the calls. For MCP a `tools/call` request or its
+    /// A whole response, one choice or candidate of it, its message, or the list in it that holds the calls; as a tree, which
+    /// [`document`](Self::document) makes of its text so that one bad call leaves the others. For MCP a `tools/call` request or its
     /// `params`; for AG-UI an assistant message or a whole list of events, `TOOL_CALL_CHUNK` among them. Calls that came
     /// without an id get one from their place where the API has calls without: `toolcell-call-0`.
     ///

@@ -133,7 +133,7 @@ fn other_form(text: &str) -> Option<&'static str> {
 /// Whether a text is one JSON value without a call of our own form in it.
 fn is_a_document(text: &str) -> bool {
     let is_ours = |item: &Value| item.get("name").is_some() || item.get("function").is_some();
-    match serde_json::from_str(text) {
+    match Provider::document(text) {
         Ok(Value::Array(items)) => !items.iter().any(is_ours),
         Ok(Value::Object(members)) => !members.is_empty() && !is_ours(&Value::Object(members)),
         Ok(_) | Err(_) => false,
@@ -143,16 +143,16 @@ fn is_a_document(text: &str) -> bool {
 /// What a provider sent: one document, or one a line among calls of our own.
 fn sent(text: &str, form: Option<Provider>) -> Result<List, String> {
     let mut list = List::default();
-    if let Ok(document) = toolcell::Json::parse(text.to_owned()) {
-        list.extend(forms::read(&document.to_exact_value(), form)?);
+    if let Ok(document) = Provider::document(text) {
+        list.extend(forms::read(&document, form)?);
         return Ok(list);
     }
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let place = format!("line {}", index + 1);
         let read = serde_json::from_str(line).and_then(|written| push(&mut list, written));
         if form.is_some() || read.is_err() {
-            let document: Value = serde_json::from_str(line).map_err(|error| told(&place, &error))?;
-            let document = toolcell::Json::parse(line.to_owned()).map_or(document, |json| json.to_exact_value());
+            let document = Provider::document(line).or_else(|_| serde_json::from_str(line));
+            let document = document.map_err(|error| told(&place, &error))?;
             let read = forms::read(&document, form).map_err(|problem| format!("{place}: {problem}"))?;
             list.extend(read);
         }

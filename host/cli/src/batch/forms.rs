@@ -41,7 +41,7 @@ fn is_silent(document: &Value) -> bool {
 /// The name of the form of a text that has calls: of its first line, where each is a document.
 pub(super) fn of(text: &str) -> Option<&'static str> {
     let first = text.lines().find(|line| !line.trim().is_empty())?;
-    let document: Value = serde_json::from_str(first).or_else(|_| serde_json::from_str(text)).ok()?;
+    let document = Provider::document(first).or_else(|_| Provider::document(text)).ok()?;
     let provider = Provider::detect(&document).ok()?;
     let Calls { calls, unreadable, .. } = read(&document, Some(provider)).ok()?;
     (!calls.is_empty() || !unreadable.is_empty()).then(|| provider.name())
@@ -49,8 +49,8 @@ pub(super) fn of(text: &str) -> Option<&'static str> {
 
 /// Whether a text is one document whose form is found, and which is not OpenAI's: that one is read as our own.
 pub(super) fn is_known(text: &str) -> bool {
-    let document = serde_json::from_str(text);
-    document.is_ok_and(|document| Provider::detect(&document).is_ok_and(|provider| provider != Provider::OpenAi))
+    Provider::document(text)
+        .is_ok_and(|document| Provider::detect(&document).is_ok_and(|provider| provider != Provider::OpenAi))
 }
 
 /// What a document of a form has.

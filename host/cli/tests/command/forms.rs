@@ -54,6 +54,22 @@ fn what_a_provider_sent_is_found_out_and_answered() {
     }
 }
 
+/// Arguments that no tree can hold are refused with the call's id, and the other calls of the document run.
+#[test]
+fn bad_arguments_leave_the_other_calls_to_run() {
+    let good = r#"{"type": "tool_use", "id": "b", "name": "calculator", "input": {"expression": "6 * 7"}}"#;
+    for bad in [r#"{"expression": 1e400}"#, r#"{"expression": "\ud83d"}"#] {
+        let call = format!(r#"{{"type": "tool_use", "id": "a", "name": "calculator", "input": {bad}}}"#);
+        let document = format!(r#"{{"type": "message", "role": "assistant", "content": [{call},{good}]}}"#);
+        let shown = fed(&[&HEAD[..], &["-q"]].concat(), document.as_bytes());
+        let told = shown.json();
+        let messages: Vec<_> = told["messages"].as_array().expect("messages").iter().collect();
+        let ids: Vec<_> = messages.iter().map(|it| (it["tool_call_id"].as_str(), it["is_error"] == true)).collect();
+        assert_eq!((shown.status, ids), (0, vec![(Some("a"), true), (Some("b"), false)]), "{shown}");
+        assert!(messages[0]["content"].as_str().is_some_and(|text| text.contains("not valid JSON")), "{shown}");
+    }
+}
+
 #[test]
 fn a_document_that_does_not_tell_its_form_is_an_error_that_lists_the_forms() {
     let unknown = json!({"answer": "hi"});
