@@ -267,6 +267,15 @@ impl Artifacts {
         self.0.put(tenant, content, name, mime_type)
     }
 
+    /// Stores JSON that the tenant did not ask to store, if at most half of the quota is used then. The other half is for what
+    /// it stores itself.
+    pub(crate) fn put_spare(&self, tenant: Option<&str>, json: &[u8]) -> Result<ArtifactInfo, ArtifactError> {
+        if json.len() > self.0.options.artifact {
+            return Err(ArtifactError::TooLarge { limit: self.0.options.artifact });
+        }
+        self.0.put_within(2, tenant, json, (None, "application/json"))
+    }
+
     /// What is known of the tenant's artifact of this id.
     ///
     /// # Errors

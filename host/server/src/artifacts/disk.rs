@@ -138,10 +138,21 @@ impl Store {
         name: Option<&str>,
         mime_type: &str,
     ) -> Result<ArtifactInfo, ArtifactError> {
+        self.put_within(1, tenant, content, (name, mime_type))
+    }
+
+    /// Stores content if all artifacts of the tenant stay within this part of the quota: 2 is half of it.
+    pub(super) fn put_within(
+        &self,
+        part: u64,
+        tenant: Option<&str>,
+        content: &[u8],
+        (name, mime_type): (Option<&str>, &str),
+    ) -> Result<ArtifactInfo, ArtifactError> {
         let (id, directory) = (hex(&Sha256::digest(content)), directory_of(tenant));
         let head = Head { name: name.map(str::to_owned), mime_type: mime_type.to_owned() };
         let size = content.len() as u64;
-        self.reserve(&directory, &id, size)?;
+        self.reserve(&directory, &id, size, part)?;
         let written = self.write(&directory, &id, &head, content);
         let expires = self.clock.now() + self.options.lifetime;
         let mut tenants = self.tenants.lock();
@@ -168,7 +179,7 @@ impl Store {
     }
 
     /// Takes the room for an artifact that is about to be written.
-    fn reserve(&self, directory: &str, id: &str, size: u64) -> Result<(), ArtifactError> {
+    fn reserve(&self, directory: &str, id: &str, size: u64, part: u64) -> Result<(), ArtifactError> {
         let now = self.clock.now();
         let quota = self.quotas.lock().get(directory).copied().unwrap_or(self.options.quota);
         let mut tenants = self.tenants.lock();
@@ -176,7 +187,8 @@ impl Store {
         tenant.forget_expired(&self.root.join(directory), now, usize::MAX);
         let others = tenant.kept.iter().filter(|(other, _)| *other != id);
         let (bytes, count) = others.fold(tenant.writing, |(bytes, count), (_, kept)| (bytes + kept.size, count + 1));
-        let fits = bytes.saturating_add(size) <= quota && count < self.options.count;
+        let most = self.options.count as u64 / part;
+        let fits = bytes.saturating_add(size) <= quota / part && (count as u64) < most;
         if !fits && stands(Defence::ArtifactQuota) {
             return Err(ArtifactError::Quota);
         }

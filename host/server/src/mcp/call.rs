@@ -7,14 +7,16 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use rmcp::model::{CancelledNotification, CancelledNotificationParam, ElicitRequest, ErrorData, ServerNotification};
+use rmcp::model::{
+    CancelledNotification, CancelledNotificationParam, ContentBlock, ElicitRequest, ErrorData, ServerNotification,
+};
 use toolcell::{CallContext, DEFAULT_SEAL_LIFETIME, Event, Json, Question, Resume, Sealer, ToolCall};
 
 use super::handler::Handler;
 use super::notices::Notices;
 use super::question::{self, Retry};
 use super::request::{self, Answer, Request};
-use super::result;
+use super::{resources, result};
 use crate::calls::{self, CallRequest};
 use crate::refused::Refused;
 use crate::request_id::RequestId;
@@ -52,7 +54,13 @@ pub(super) async fn call(handler: &Handler, name: String, request: &Request) -> 
                     Some(asked) => asked,
                     None => {
                         let is_promised = handler.promises_a_value(&call.name);
-                        return result::of(&answer.completion, is_promised, is_modern)?.answer(is_modern);
+                        let mut result = result::of(&answer.completion, is_promised, is_modern)?;
+                        if let (Some(artifacts), Some(value)) = (handler.service().artifacts(), result.cut_value())
+                            && let Some(link) = resources::keep(artifacts, principal, value).await
+                        {
+                            result.content.insert(1, ContentBlock::resource_link(link));
+                        }
+                        return result.answer(is_modern);
                     }
                 }
             }

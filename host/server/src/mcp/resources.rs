@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{ErrorData, ReadResourceResult, Resource, ResourceContents};
 use serde_json::json;
+use toolcell::Json;
 
 use crate::artifacts::{ArtifactError, ArtifactInfo, Artifacts, id_of};
 use crate::principal::Principal;
@@ -42,6 +43,21 @@ pub(super) async fn read(
 ) -> Result<ReadResourceResult, ErrorData> {
     let (artifacts, principal) = (artifacts.clone(), principal.clone());
     tokio::task::spawn_blocking(move || read_now(&artifacts, principal.tenant(), &uri)).await.map_err(failed)?
+}
+
+/// Keeps a value as an artifact of the principal's tenant, and returns a link to it. `None`: there is no room, or it is too large
+/// to be read.
+pub(super) async fn keep(artifacts: &Artifacts, principal: &Principal, value: &Json) -> Option<Resource> {
+    if value.as_str().len() as u64 > MAX_READ {
+        return None;
+    }
+    let (artifacts, owner, value) = (artifacts.clone(), principal.clone(), value.clone());
+    let put = move || artifacts.put_spare(owner.tenant(), value.as_str().as_bytes());
+    let kept = tokio::task::spawn_blocking(put).await.map_err(failed).ok()?;
+    let unkept = |error| {
+        tracing::debug!(%error, tenant = principal.tenant(), "a large value could not be stored as an artifact: it has no link");
+    };
+    kept.map(resource).map_err(unkept).ok()
 }
 
 /// The answer for a resource that does not exist.

@@ -48,13 +48,21 @@ pub(super) struct ToolResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     structured_content: Option<Json>,
     is_error: bool,
+    /// Whether the text of the value is only its head.
+    #[serde(skip)]
+    is_cut: bool,
     #[serde(rename = "_meta", skip_serializing_if = "BTreeMap::is_empty")]
     meta: BTreeMap<&'static str, Answer>,
 }
 
 impl ToolResult {
     pub(super) fn new(content: Vec<ContentBlock>, is_error: bool) -> Self {
-        Self { result_type: None, content, structured_content: None, is_error, meta: BTreeMap::new() }
+        Self { result_type: None, content, structured_content: None, is_error, is_cut: false, meta: BTreeMap::new() }
+    }
+
+    /// The value, if its text is only its head.
+    pub(super) fn cut_value(&self) -> Option<&Json> {
+        self.structured_content.as_ref().filter(|_| self.is_cut)
     }
 
     /// Adds a member of the metadata.
@@ -90,11 +98,9 @@ pub(super) fn of(completion: &Completion, is_promised: bool, is_modern: bool) ->
     let mut result = match &completion.result {
         CallResult::Outcome(Outcome::Ok(output)) => success(output, is_structured),
         CallResult::Outcome(Outcome::Halt(Halt { reason, result, .. })) => {
-            let mut halted = valued(result, Vec::new(), is_structured);
-            if is_promised {
-                // The schema is of the tool's values, and clients accept nothing else in a result without an error.
-                (halted.structured_content, halted.is_error) = (None, true);
-            }
+            // A schema is of the tool's values, and clients accept nothing else in a result without an error.
+            let mut halted = valued(result, Vec::new(), !is_promised && is_object(result.as_str()));
+            halted.is_error = is_promised;
             halted.add_meta(META_HALT, &json!({"reason": reason}));
             halted
         }
@@ -129,7 +135,7 @@ fn success(output: &Output, is_structured: bool) -> ToolResult {
         result.structured_content = is_structured.then(Json::null);
         result
     } else {
-        let mut result = valued(&output.value, parts, is_structured);
+        let mut result = valued(&output.value, parts, is_structured || is_object(output.value.as_str()));
         if let Some(message) = &output.message {
             result.add_meta(META_MESSAGE, message);
         }
@@ -144,15 +150,15 @@ fn success(output: &Output, is_structured: bool) -> ToolResult {
 /// A value as text for the model, and as it is for programs. The text of a large structured value is its head.
 fn valued(value: &Json, parts: Vec<ContentBlock>, is_structured: bool) -> ToolResult {
     let text = serde_json::from_str::<String>(value.as_str()).ok();
-    let structured_content = (is_structured || is_object(value.as_str())).then(|| value.clone());
     let mut text = text.unwrap_or_else(|| value.as_str().to_owned());
-    if structured_content.is_some() && text.len() > MAX_TWIN {
+    let is_cut = is_structured && text.len() > MAX_TWIN;
+    if is_cut {
         let bytes = text.len();
         text.truncate(text.floor_char_boundary(HEAD));
         text = format!("{text}\n… (the first {HEAD} of {bytes} bytes; `structuredContent` has all of the value)");
     }
     let content = std::iter::once(ContentBlock::text(text)).chain(parts).collect();
-    ToolResult { structured_content, ..ToolResult::new(content, false) }
+    ToolResult { structured_content: is_structured.then(|| value.clone()), is_cut, ..ToolResult::new(content, false) }
 }
 
 fn error_text(error: &HandlerError) -> String {

@@ -1,7 +1,7 @@
 //! Artifacts as resources of MCP.
 
 use serde_json::{Value, json};
-use toolcell::{Definition, Media, Output, Part, Registry, Tool};
+use toolcell::{Definition, Halt, Media, Outcome, Output, Part, Registry, Tool};
 use toolcell_server::mcp::McpOptions;
 use toolcell_server::{ArtifactOptions, Artifacts, HttpOptions, ListenOptions, Principal, Served, Service};
 
@@ -16,6 +16,11 @@ const LARGE: usize = (4 << 20) + 1;
 
 /// A service whose tool `draw` has a text and a picture, with its artifacts and their directory.
 fn service() -> (Service, Artifacts, tempfile::TempDir) {
+    service_with(ArtifactOptions::default().with_above(ABOVE))
+}
+
+/// The same with these options.
+fn service_with(options: ArtifactOptions) -> (Service, Artifacts, tempfile::TempDir) {
     let draw = async |_: Value| {
         Output::from_message("drawn")
             .with_part(Part::Text { text: "a text of more than sixteen bytes".into() })
@@ -25,11 +30,21 @@ fn service() -> (Service, Artifacts, tempfile::TempDir) {
     let definition = Definition::new("draw", "Draws.").expect("a name");
     let registry = Registry::new();
     registry.register(Tool::native(definition, draw).expect("a tool")).expect("a name of its own");
+    let rows = async |_: Value| table();
+    let definition = Definition::new("table", "Lists rows.").expect("a name");
+    registry.register(Tool::native(definition, rows).expect("a tool")).expect("a name of its own");
+    let stop = async |_: Value| Outcome::Halt(Halt::new("done", table()));
+    let definition = Definition::new("stop", "Stops.").expect("a name").with_output(json!({"type": "object"}));
+    registry.register(Tool::native(definition, stop).expect("a tool")).expect("a name of its own");
     let dir = tempfile::tempdir().expect("a directory");
-    let options = ArtifactOptions::default().with_above(ABOVE);
     let artifacts = Artifacts::open(&dir.path().join("artifacts"), options).expect("a store");
     let service = Service::builder(Served::new(&registry)).with_artifacts(artifacts.clone()).build();
     (service.expect("a service"), artifacts, dir)
+}
+
+/// A value whose text is longer than a result of MCP repeats.
+fn table() -> Value {
+    json!({"rows": vec!["a row of the table"; 4000]})
 }
 
 fn client(service: &Service) -> Client {
@@ -78,6 +93,48 @@ async fn long_content_is_a_link_that_is_listed_and_read_in_both_eras() {
             );
         }
         client.end().await.expect("an end");
+    }
+}
+
+#[tokio::test]
+async fn the_text_of_a_large_value_is_its_head_and_a_link() {
+    let whole = table().to_string();
+    let said = format!("\n… (the first 4096 of {} bytes; `structuredContent` has all of the value)", whole.len());
+    let full = ArtifactOptions::default().with_quota(1000);
+    for (options, has_room) in [(ArtifactOptions::default(), true), (full, false)] {
+        let (service, artifacts, _dir) = service_with(options);
+        for is_stateless in [false, true] {
+            let mut client = client(&service);
+            if !is_stateless {
+                client.initialize(json!({})).await;
+            }
+            let params = |mut params: Value| {
+                if is_stateless {
+                    params["_meta"] = stateless(json!({}));
+                }
+                params
+            };
+            let told = client.ask(1, "tools/call", params(json!({"name": "table"}))).await;
+            let result = &told["result"];
+            assert_eq!(result["structuredContent"], table());
+            let content = result["content"].as_array().expect("content");
+            assert_eq!(content[0]["text"], format!("{}{said}", &whole[..4096]));
+            let halted = client.ask(3, "tools/call", params(json!({"name": "stop"}))).await;
+            let halted = &halted["result"];
+            assert_eq!((&halted["content"][0]["text"], halted.get("structuredContent")), (&json!(whole), None));
+            assert_eq!(content.len(), 1 + usize::from(has_room), "{content:?}");
+            if has_room {
+                let link = &content[1];
+                assert_eq!((&link["type"], &link["size"]), (&json!("resource_link"), &json!(whole.len())), "{link}");
+                let read = client.ask(2, "resources/read", params(json!({"uri": link["uri"]}))).await;
+                let contents = &read["result"]["contents"][0];
+                assert_eq!((&contents["text"], &contents["mimeType"]), (&json!(whole), &json!("application/json")));
+            }
+            client.end().await.expect("an end");
+        }
+        let kept = artifacts.list(Principal::local().tenant());
+        assert_eq!(kept.len(), usize::from(has_room), "the tenant's own, once");
+        assert!(artifacts.list(Some("globex")).is_empty());
     }
 }
 
