@@ -73,3 +73,38 @@ fn no_version_comes_again() {
          set b x            = 5",
     );
 }
+
+/// More has ended than one write removes on its way: room is made all the same.
+#[test]
+fn what_has_ended_does_not_count() {
+    for subject in subjects(Quota { keys: 200, ..Quota::default() }) {
+        let (store, space) = (&subject.store, namespace());
+        for key in 0..200 {
+            store.set(&space, &key.to_string(), b"", Some(Duration::from_millis(1))).unwrap();
+        }
+        assert!(matches!(store.set(&space, "new", b"", None), Err(StoreError::OverQuota(_))));
+        subject.hand.set(1);
+        store.set(&space, "new", b"", None).unwrap();
+        (subject.audit)(&space);
+        for key in 0..199 {
+            store.set(&space, &format!("more {key}"), b"", None).unwrap();
+        }
+        assert!(matches!(store.set(&space, "one more", b"", None), Err(StoreError::OverQuota(_))));
+        (subject.audit)(&space);
+    }
+}
+
+/// What is there stays and may shrink; what grows has to fit.
+#[test]
+fn a_quota_may_become_smaller() {
+    let space = namespace();
+    let store = SqliteStore::in_memory();
+    for key in ["a", "b"] {
+        store.set(&space, key, b"12345", None).unwrap();
+    }
+    let store = store.with_quota(Quota { bytes: 6, keys: 1, value: 9 });
+    store.set(&space, "a", b"1234", None).unwrap();
+    assert!(store.set(&space, "a", b"12345", None).is_err() && store.set(&space, "c", b"", None).is_err());
+    assert_eq!(store.get(&space, "b").unwrap().unwrap().data, b"12345");
+    audit(&store, &space);
+}
