@@ -11,6 +11,8 @@ const words = (value) => {
 const wellFormed = (value) => (typeof value === "string" ? words(value) : value);
 const native = (call) => (typeof call === "function" ? (...given) => call(...given.map(wellFormed)) : call);
 const host = Object.fromEntries(Object.entries(runtime).map(([name, call]) => [name, native(call)]));
+// Bytes of a text are as the standard has them: U+FFFD is in place of a half.
+host.encode = (text) => runtime.encode(text.toWellFormed());
 const tools = new Map();
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
 const OPTIONS = ["name", "description", "parameters", "output", "attributes", "needs", "readOnly", "idempotent",
