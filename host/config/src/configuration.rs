@@ -159,7 +159,8 @@ impl Configuration {
         let mut problems = Problems::new(&shown, &text);
         let base = path.parent().unwrap_or(Path::new("/")).to_owned();
         let unwritten = vec![path.clone(), place.clone()];
-        let places = Places { base, unwritten, secrets: secrets::Secrets::default() };
+        let (own, secrets) = (Some(path.clone()), secrets::Secrets::default());
+        let places = Places { base, own, unwritten, unread: Vec::new(), secrets };
         let config = Self::parsed(&mut problems, places, found, &options);
         let Problems { mut errors, warnings, .. } = problems;
         match config {
@@ -217,7 +218,7 @@ impl Configuration {
     fn resolved(
         problems: &mut Problems<'_>,
         file: &file::File,
-        Places { base, mut unwritten, mut secrets }: Places,
+        Places { base, own, mut unwritten, mut unread, mut secrets }: Places,
         found: Option<Found>,
         options: &ReadOptions,
     ) -> Self {
@@ -226,20 +227,15 @@ impl Configuration {
         secrets.fetch_all(problems, (base, options), file, approval);
         unwritten.extend(file.components.values().map(|component| base.join(&component.value.path.value)));
         // One that is not approved decides nothing about where requests go and which servers are trusted.
-        let network = if approval == Approval::Given || !stands(Defence::FoundConfiguration) {
+        let mut network = if approval == Approval::Given || !stands(Defence::FoundConfiguration) {
             Network::of(problems, (base, options), &file.network)
         } else {
-            Network::default()
+            Network::unused(base, &file.network)
         };
-        // The first of them is the configuration itself.
-        let own_text = unwritten.first().filter(|_| network::has_password(problems.text())).cloned();
+        network.unread.extend(own.filter(|_| network::has_password(problems.text())));
         unwritten.extend(network.files.iter().cloned());
-        let guarded = Guarded {
-            home: options.home.clone(),
-            own: options.own_directories(),
-            unread: secrets.files().chain(network.secret_file()).map(Path::to_owned).chain(own_text).collect(),
-            unwritten,
-        };
+        unread.extend(secrets.files().map(Path::to_owned).chain(network.unread.iter().cloned()));
+        let guarded = Guarded { home: options.home.clone(), own: options.own_directories(), unread, unwritten };
         let guarded = guarded.resolved();
         let defaults = limits::over(problems, &file.defaults.limits, Limits::default());
         let secrets::Secrets { origins, stored, unset, own: own_secrets } = secrets;
@@ -252,8 +248,8 @@ impl Configuration {
             isolation: isolation::said(&file.host.isolation),
             demand: signatures.of_all.clone(),
             quota: quota::over(problems, &file.defaults.quota, TenantQuota::default()),
-            // One that is not approved lets no one in, and its file of keys is not read.
             network,
+            // One that is not approved lets no one in, and its file of keys is not read.
             issuer: (file.issuer.as_ref().filter(|_| approval == Approval::Given))
                 .and_then(|said| issuer::issuer(problems, base, &said.value)),
             secrets: stored,
@@ -359,8 +355,12 @@ enum Named {
 pub(crate) struct Places {
     /// The directory that its relative paths begin at.
     pub(crate) base: PathBuf,
+    /// The file of the text, if it is one.
+    pub(crate) own: Option<PathBuf>,
     /// Files that no tool may be granted to write.
     pub(crate) unwritten: Vec<PathBuf>,
+    /// Files that no tool may be granted to read.
+    pub(crate) unread: Vec<PathBuf>,
     /// Secrets that are known already.
     pub(crate) secrets: secrets::Secrets,
 }

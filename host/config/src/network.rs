@@ -27,14 +27,21 @@ pub(crate) struct Network {
     /// Where the proxy's URL is, if it is not in the configuration itself.
     pub(crate) origin: Option<Origin>,
     pub(crate) roots: Roots,
-    /// The files of the certificate authorities.
+    /// The files of the certificate authorities, also of a section that is not used.
     pub(crate) files: Vec<PathBuf>,
+    /// Files with the proxy's password, likewise.
+    pub(crate) unread: Vec<PathBuf>,
 }
 
 impl Network {
-    /// The file that the proxy's URL is in, with its password.
-    pub(crate) fn secret_file(&self) -> Option<&Path> {
-        self.origin.as_ref().and_then(Origin::file)
+    /// The files that a section names, for the guard of grants.
+    pub(crate) fn unused(base: &Path, said: &file::Network) -> Self {
+        let mut network = Self::default();
+        network.files.extend(said.roots.iter().map(|root| base.join(&root.value)));
+        if let Some(At { value: Either::Table(file::From { file: Some(file), .. }), .. }) = &said.proxy {
+            network.unread.push(base.join(&file.value));
+        }
+        network
     }
 
     /// What a section says, as far as it can be used.
@@ -43,7 +50,7 @@ impl Network {
         (base, options): (&Path, &ReadOptions),
         said: &file::Network,
     ) -> Self {
-        let mut network = Self::default();
+        let mut network = Self::unused(base, said);
         if let Some(proxy) = &said.proxy {
             network.set_proxy(problems, (base, options), proxy);
         }
@@ -58,7 +65,6 @@ impl Network {
                 Ok(roots) => network.roots = roots,
                 Err((message, hint)) => problems.error(&root.span, message, hint),
             }
-            network.files.push(path);
         }
         network
     }
@@ -110,26 +116,27 @@ pub fn without_password(text: &str) -> String {
     }
 }
 
-/// Whether the proxy's password stands in this text.
+/// Whether the proxy's credentials stand in this text.
 pub(crate) fn has_password(text: &str) -> bool {
     password(text).is_some()
 }
 
-/// Where the password is written; the whole value, where that cannot be told.
+/// Where the proxy's credentials are written; the whole value, where that cannot be told.
 fn password(text: &str) -> Option<Range<usize>> {
     let (tree, _) = DeTable::parse_recoverable(text);
     let DeValue::Table(network) = tree.get_ref().get("network")?.get_ref() else { return None };
     let proxy = network.get("proxy")?;
     let DeValue::String(url) = proxy.get_ref() else { return None };
     let (_, after) = url.split_once("://").unwrap_or(("", url));
-    after.rsplit_once('@').filter(|(user, _)| user.contains(':'))?;
+    after.rsplit_once('@')?;
     let span = proxy.span();
     let written = text.get(span.clone())?;
     let inner = || {
         let start = written.find("://")? + 3;
-        let end = written.rfind('@')?;
-        let colon = start + written.get(start..end)?.find(':')?;
-        Some(span.start + colon + 1..span.start + end)
+        let end = written.rfind('@').filter(|end| *end >= start && !written.contains('\\'))?;
+        // A user's name alone can be a token.
+        let colon = written.get(start..end)?.find(':').map_or(start, |colon| start + colon + 1);
+        Some(span.start + colon..span.start + end)
     };
     Some(inner().unwrap_or(span.start + 1..span.end - 1))
 }

@@ -202,7 +202,7 @@ impl Configuration {
         let secrets = self.origins.values().chain(of_tenants).filter_map(|origin| origin.file().map(Path::to_owned));
         let approvals = self.found.iter().filter_map(Found::records);
         let keys = self.issuer.iter().filter_map(|issuer| issuer.keys.path().map(Path::to_owned));
-        let network = self.network.files.iter().cloned().chain(self.network.secret_file().map(Path::to_owned));
+        let network = self.network.files.iter().chain(&self.network.unread).cloned();
         own.chain(approvals).chain(keys).chain(network).chain(components).chain(secrets).collect()
     }
 }

@@ -6,6 +6,7 @@
 //! Layout: `approvals/store.db` below the state directory, with a record for each configuration by the hash of its path.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -40,7 +41,6 @@ pub enum Approval {
 }
 
 /// A configuration that was found.
-#[derive(Debug)]
 pub struct Found {
     /// Without links.
     path: PathBuf,
@@ -54,8 +54,14 @@ pub struct Found {
     kept: Result<Option<Kept>, String>,
 }
 
+impl fmt::Debug for Found {
+    /// Without the texts, which can have a password in them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Found").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
 /// What this user approved last.
-#[derive(Debug)]
 struct Kept {
     /// The hash of the lock.
     lock: String,

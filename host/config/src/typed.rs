@@ -57,6 +57,7 @@ impl Configuration {
         let (text, lines) = to_text(&name, component, &items);
         let mut unwritten: Vec<_> = self.path.iter().chain([&self.lock]).cloned().collect();
         unwritten.extend(self.components.values().map(|configured| configured.path.clone()));
+        unwritten.extend(self.network.files.iter().cloned());
         unwritten.retain(|path| !path.as_os_str().is_empty());
         // Of a configuration that is not approved no secret was read.
         let secrets = match self.approval {
@@ -67,7 +68,7 @@ impl Configuration {
             Approval::Missing => Secrets::default(),
         };
         let base = self.options.current_dir.clone().unwrap_or_default();
-        let places = Places { base, unwritten, secrets };
+        let places = Places { base, own: None, unwritten, unread: self.network.unread.clone(), secrets };
         let mut problems = Problems::new(FILE, &text);
         let parsed = Self::parsed(&mut problems, places, None, &self.options);
         let about = |line: usize| typed.get(lines.get(line.saturating_sub(1)).copied().flatten().unwrap_or_default());

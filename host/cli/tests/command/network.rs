@@ -276,6 +276,17 @@ fn a_folder_with_the_password_is_not_granted() {
             place.shown(place.command().env("HOME", place.state()).args(["check", "--config", "toolcell.toml"]));
         assert!(shown.stderr.contains(told), "{shown}");
     }
+    place.write("[network]\nproxy = \"http://u:p@proxy\"\nroots = [\"certs/corp.pem\"]\n");
+    fs::create_dir(place.path().join("certs")).expect("a place");
+    fs::write(place.path().join("certs/corp.pem"), site().1).expect("a place");
+    for (path, access, told) in
+        [(".", "read", "which holds the value of a secret"), ("certs", "write", "certs/corp.pem`")]
+    {
+        let grant = format!("directories=[{{name=\"/d\",path=\"{path}\",access=\"{access}\"}}]");
+        let words = ["run", "--config", "toolcell.toml", "hello.wasm", "hello", "--grant", &grant];
+        let shown = place.shown(place.command().env("HOME", place.state()).args(words));
+        assert!(shown.stderr.contains(told), "{shown}");
+    }
 }
 
 /// It is for the operator alone: the tool gets the same error with the variable and without.
