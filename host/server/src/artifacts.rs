@@ -254,6 +254,22 @@ impl Artifacts {
         name: Option<&str>,
         mime_type: &str,
     ) -> Result<ArtifactInfo, ArtifactError> {
+        self.put_within(1, tenant, content, (name, mime_type))
+    }
+
+    /// Stores JSON that the tenant did not ask to store, if at most half of the quota is used then. The other half is for what
+    /// it stores itself.
+    pub(crate) fn put_spare(&self, tenant: Option<&str>, json: &[u8]) -> Result<ArtifactInfo, ArtifactError> {
+        self.put_within(2, tenant, json, (None, "application/json"))
+    }
+
+    fn put_within(
+        &self,
+        part: u64,
+        tenant: Option<&str>,
+        content: &[u8],
+        (name, mime_type): (Option<&str>, &str),
+    ) -> Result<ArtifactInfo, ArtifactError> {
         if content.len() > self.0.options.artifact {
             return Err(ArtifactError::TooLarge { limit: self.0.options.artifact });
         }
@@ -264,16 +280,7 @@ impl Artifacts {
         if !(1..=MAX_MIME_TYPE).contains(&mime_type.len()) || !mime_type.bytes().all(is_visible) {
             return Err(ArtifactError::BadType);
         }
-        self.0.put(tenant, content, name, mime_type)
-    }
-
-    /// Stores JSON that the tenant did not ask to store, if at most half of the quota is used then. The other half is for what
-    /// it stores itself.
-    pub(crate) fn put_spare(&self, tenant: Option<&str>, json: &[u8]) -> Result<ArtifactInfo, ArtifactError> {
-        if json.len() > self.0.options.artifact {
-            return Err(ArtifactError::TooLarge { limit: self.0.options.artifact });
-        }
-        self.0.put_within(2, tenant, json, (None, "application/json"))
+        self.0.put_within(part, tenant, content, (name, mime_type))
     }
 
     /// What is known of the tenant's artifact of this id.

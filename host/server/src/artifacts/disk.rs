@@ -131,16 +131,6 @@ impl Store {
         Ok(store)
     }
 
-    pub(super) fn put(
-        &self,
-        tenant: Option<&str>,
-        content: &[u8],
-        name: Option<&str>,
-        mime_type: &str,
-    ) -> Result<ArtifactInfo, ArtifactError> {
-        self.put_within(1, tenant, content, (name, mime_type))
-    }
-
     /// Stores content if all artifacts of the tenant stay within this part of the quota: 2 is half of it.
     pub(super) fn put_within(
         &self,

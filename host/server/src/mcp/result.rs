@@ -98,7 +98,7 @@ pub(super) fn of(completion: &Completion, is_promised: bool, is_modern: bool) ->
     let mut result = match &completion.result {
         CallResult::Outcome(Outcome::Ok(output)) => success(output, is_structured),
         CallResult::Outcome(Outcome::Halt(Halt { reason, result, .. })) => {
-            // A schema is of the tool's values, and clients accept nothing else in a result without an error.
+            // The schema describes the tool's values. In a result without an error, clients refuse structured content that breaks it.
             let mut halted = valued(result, Vec::new(), !is_promised && is_object(result.as_str()));
             halted.is_error = is_promised;
             halted.add_meta(META_HALT, &json!({"reason": reason}));

@@ -18,6 +18,18 @@ fn a_directory_that_is_gone_already_is_removed() {
     assert!(remove_own(&file.join("below")).is_err());
 }
 
+impl Store {
+    fn put(
+        &self,
+        tenant: Option<&str>,
+        content: &[u8],
+        name: Option<&str>,
+        mime_type: &str,
+    ) -> Result<ArtifactInfo, ArtifactError> {
+        self.put_within(1, tenant, content, (name, mime_type))
+    }
+}
+
 /// Each look at a tenant's artifacts reads the clock once.
 #[derive(Debug, Clone, Default)]
 struct Looks {
