@@ -2,7 +2,7 @@
 //!
 //! In: `[network]`, and the files that it names. Out: [`Network`], and from it an [`Egress`].
 //! Invariants: the proxy's password is in no message, no page and no `Debug`; a configuration that is not approved has no
-//! network; a file that other users can write to is not read, since whoever writes it reads what tools send.
+//! network; a file that other users can write to is not read, since its writer could read what tools send.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -54,8 +54,7 @@ impl Network {
         if let Some(proxy) = &said.proxy {
             network.set_proxy(problems, (base, options), proxy);
         }
-        for root in &said.roots {
-            let path = base.join(&root.value);
+        for (root, path) in said.roots.iter().zip(network.files.clone()) {
             let read = files::authorities(&path).map_err(|error| (error.to_string(), error.hint()));
             let added = read.and_then(|text| {
                 let bad = |bad: toolcell::BadRule| (format!("`{}`: {}", path.display(), bad.problem), bad.hint);

@@ -218,8 +218,8 @@ impl Veiled {
         // Larger than any number behind a quote, where the text has names that look redacted.
         let number = |rest: &str| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<usize>().ok();
         let is_marked = text.contains(&*String::from_utf8_lossy(MARK));
-        let largest = text.split('\'').skip(1).filter_map(number).max().filter(|_| is_marked);
-        let first = largest.unwrap_or(0).saturating_add(usize::from(is_marked));
+        let largest = || text.split('\'').skip(1).filter_map(number).max();
+        let first = if is_marked { largest().unwrap_or(0).saturating_add(1) } else { 0 };
         for scalar in scalars(text) {
             for byte in text[read..scalar.start].bytes() {
                 match byte {
