@@ -186,14 +186,19 @@ trait Reaches {
 }
 
 impl Reaches for Command {
+    /// Tries again after a pause: a registry that is overloaded or out of reach for a moment fails no check.
     fn reaches(&mut self, registry: &str) -> Result<()> {
-        let status = self.status().with_context(|| format!("{registry} does not run"))?;
-        if !status.success() {
-            bail!(
-                "{registry} could not install the pinned packages: {status}\n\
-                 hint: these checks need the package registries of Rust, Python and Node; see what {registry} says above"
-            );
+        for pause in [5, 30, 0] {
+            let status = self.status().with_context(|| format!("{registry} does not run"))?;
+            if status.success() {
+                return Ok(());
+            }
+            say(&format!("{registry} could not install the pinned packages: {status}\n"));
+            std::thread::sleep(std::time::Duration::from_secs(pause));
         }
-        Ok(())
+        bail!(
+            "{registry} could not install the pinned packages, in three tries\n\
+             hint: these checks need the package registries of Rust, Python and Node; see what {registry} says above"
+        )
     }
 }
