@@ -4,15 +4,16 @@ import inspect
 import itertools
 import json
 import os
-import random
 import sys
 
 from wit_world.exports import tool as abi
 
-from . import _endings, _host, _tool
+from . import _drawn, _endings, _host, _tool
 
 _MAX_CAUSES = 5
-_OWN = os.path.dirname(__file__)
+OWN = os.path.dirname(__file__)
+# The folder of Python's own modules.
+STANDARD = os.path.dirname(inspect.__file__) + "/"
 # The folders of the author's modules, and what each is called in the project.
 ROOTS = []
 
@@ -51,8 +52,7 @@ class Tool:
 def _in_cell(work):
     """Runs the work. What it raises becomes the text of `handler_raised`."""
     _host.state.is_in_cell = True
-    # Each call begins with the same memory: without this, each would draw the same numbers.
-    random.seed(os.urandom(16))
+    _drawn.begin_call()
     try:
         return work()
     except BaseException as error:
@@ -82,7 +82,7 @@ def described(error, depth=0):
     lines, trace = [], error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        place = _authored(code.co_filename)
+        place = authored(code.co_filename)
         if place:
             name = code.co_name if code.co_name.isidentifier() else "<module>" if code.co_name == "<module>" else "<anonymous>"
             lines.append(f"    at {name} ({place}:{trace.tb_lineno})")
@@ -99,10 +99,10 @@ def described(error, depth=0):
     return "\n".join([f"{type(error).__name__}: {message}" if message else type(error).__name__, *shown, *caused])
 
 
-def _authored(path):
+def authored(path):
     """The path below the author's project, or None."""
     for root, folder in ROOTS:
-        if path.startswith(root + "/") and not path.startswith(_OWN):
+        if path.startswith(root + "/") and not path.startswith(OWN):
             return folder + path[len(root) + 1:]
     return None
 

@@ -67,7 +67,7 @@ def preload(path, package):
             _import(node, package)
         except ImportError as error:
             if id(node) not in excused:
-                raise ImportError(f"{_component._authored(path)}:{node.lineno}: {error}") from None
+                raise ImportError(f"{_component.authored(path)}:{node.lineno}: {error}") from None
 
 
 def _excuses(block):

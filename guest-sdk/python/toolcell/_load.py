@@ -1,10 +1,11 @@
 """Loads the author's module while the component is built, and everything that a call would import: a call has no files."""
 
 import importlib
+import importlib.util
 import os
 import sys
 
-from . import _component, _imports, _tool
+from . import _component, _drawn, _files, _imports, _native, _standard, _tool, _waits
 
 
 def load(module, folder):
@@ -12,25 +13,46 @@ def load(module, folder):
 
     `folder` is the module's folder in the project, with a slash at its end: componentize-py hides it.
     """
-    loaded = importlib.import_module(module)
-    _component.ROOTS.append((os.path.dirname(loaded.__file__), folder))
-    seen = set()
-    while fresh := [item for item in _sources() if item[0] not in seen]:
-        for path, package in fresh:
-            seen.add(path)
-            _imports.preload(path, package)
-    _imports.preload_standard()
+    _component.ROOTS.append((os.path.dirname(importlib.util.find_spec(module).origin), folder))
+    beside = os.path.dirname(_component.OWN)
+    # The last folder: a `tzdata` of the project goes first.
+    sys.path.append(os.path.join(beside, "zones"))
+    _standard.install()
+    _waits.install()
+    with _drawn.Watch() as watch:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            explained = _native.explained(error)
+            if explained is error:
+                raise
+            raise explained from None
+        seen = set()
+        while fresh := [item for item in _sources() if item[0] not in seen]:
+            for path, package in fresh:
+                seen.add(path)
+                _imports.preload(path, package)
+        _imports.preload_standard()
+        warnings = _files.collect()
+        _imports.preload_standard()
+    if watch.faults:
+        raise ImportError("\n".join(watch.faults.values()))
     if "asyncio" in sys.modules:
         from . import _loop
 
         _loop.install()
     if not _tool.TOOLS:
         raise TypeError("no tool was made: put the decorator `@tool` on a function at the top of the module")
+    _files.serve()
     _imports.explain_missing()
+    warnings += [*watch.warnings.values(), *_native.clients()]
+    if warnings:
+        with open(os.path.join(beside, "warnings"), "w") as file:
+            file.write("\n".join(warnings))
     return _component.Tool
 
 
 def _sources():
     """The path and the package of each module of the author."""
     files = ((getattr(module, "__file__", None), getattr(module, "__package__", None)) for module in list(sys.modules.values()))
-    return [(path, package or "") for path, package in files if path and path.endswith(".py") and _component._authored(path)]
+    return [(path, package or "") for path, package in files if path and path.endswith(".py") and _component.authored(path)]

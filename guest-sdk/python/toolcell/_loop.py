@@ -31,6 +31,15 @@ class _Loop(asyncio.BaseEventLoop):
     def _write_to_self(self):
         pass
 
+    def run_in_executor(self, executor, function, *arguments):
+        """Calls the function at once: there are no threads."""
+        done = self.create_future()
+        try:
+            done.set_result(function(*arguments))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
 
 def install():
     """Makes `asyncio.run` in a handler use this loop: the one of the standard library needs sockets."""

@@ -34,8 +34,8 @@ pub struct Built {
     pub language: Language,
     /// The names of its tools, where the build finds them: empty for Python and Rust.
     pub tools: Vec<String>,
-    /// What a C compiler warned of, in its own words, and what of the tools' schemas is not enforced, where the build finds
-    /// it. Empty if there is none.
+    /// What a C compiler warned of, in its own words, what of the tools' schemas is not enforced, where the build finds
+    /// it, and what packages of Python cannot do in a component. Empty if there is none.
     pub warnings: String,
     /// How long the build took.
     pub time: Duration,
@@ -80,7 +80,11 @@ pub fn build_with(source: &Path, out: Option<&Path>, tell: &dyn Fn(Step)) -> Res
             (tools, warnings) = (names, texts.collect::<Vec<_>>().join("\n"));
             described(&made.component, language)?
         }
-        (Some(entry), Language::Python | Language::Rust) => python::build(&folder, entry, tell)?,
+        (Some(entry), Language::Python | Language::Rust) => {
+            let component;
+            (component, warnings) = python::build(&folder, entry, tell)?;
+            component
+        }
         (None, _) => rust::build(&folder)?,
     };
     write(&out, &component)?;

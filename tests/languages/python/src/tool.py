@@ -3,6 +3,7 @@ import datetime
 import logging
 import random
 
+import drawn
 import hints
 import imports
 from endings import fail
@@ -164,6 +165,7 @@ endings = {
     "memory": memory,
     "clock": lambda: datetime.datetime.now(datetime.timezone.utc).isoformat(),
     "random": random.random,
+    **drawn.ENDINGS,
     **hints.ENDINGS,
     **imports.ENDINGS,
 }
