@@ -29,12 +29,15 @@ _RELATIVE = {"process_time": "monotonic", "monotonic": "monotonic", "perf_counte
 _WHY = "works in a handler only: at the top of a module, each call would get the same value"
 _unseeded = weakref.WeakSet([random._inst])
 _seed = random.Random.seed
+_set_state = random.Random.setstate
+# Bytes of a draw that is no secret: whether the system has random numbers is asked so.
+_TRIAL = 4
 
 
 def begin_call():
     """Makes new in a call what Python drew while the modules were loaded: without this, each call would draw the same numbers."""
     for generator in _unseeded:
-        generator.seed(os.urandom(16))
+        _seed(generator, os.urandom(16))
     logging._startTime = time.time_ns()
 
 
@@ -45,8 +48,8 @@ class Watch:
         self.faults, self.warnings = {}, {}
 
     def __enter__(self):
-        random.Random.seed = _noted_seed
-        random.seed = random._inst.seed
+        random.Random.seed, random.Random.setstate = _noted_seed, _noted_state
+        random.seed, random.setstate = random._inst.seed, random._inst.setstate
         for name, clock in _RELATIVE.items():
             _stop(name, getattr(time, clock), 0.0)
             _stop(f"{name}_ns", getattr(time, f"{clock}_ns"), 0)
@@ -58,17 +61,17 @@ class Watch:
     def __exit__(self, *_):
         sys.monitoring.set_events(_TOOL_ID, 0)
         sys.monitoring.free_tool_id(_TOOL_ID)
-        random.Random.seed = _seed
-        random.seed = random._inst.seed
+        random.Random.seed, random.Random.setstate = _seed, _set_state
+        random.seed, random.setstate = random._inst.seed, random._inst.setstate
 
     def _called(self, code, offset, called, first):
         # This runs for each call of a function while modules are loaded.
         if type(called) is types.BuiltinFunctionType or type(called) is types.MethodDescriptorType:
             what = _drawn(called, first)
             if what:
-                self._note(what, called)
+                self._note(what, called in _ENTROPY and not (isinstance(first, int) and first < _TRIAL))
 
-    def _note(self, what, called):
+    def _note(self, what, is_entropy):
         frame = sys._getframe(2)
         while frame is not None:
             path = frame.f_code.co_filename
@@ -83,12 +86,16 @@ class Watch:
             frame = frame.f_back
         if frame is None:
             return
-        place = _component.authored(path)
-        if place:
-            self.faults.setdefault((place, frame.f_lineno), f"{place}:{frame.f_lineno}: {what} {_WHY}")
-            return
+        # A package that an author's line calls draws for the author; one that is imported draws for itself.
+        caller = frame
+        while caller is not None and not caller.f_code.co_filename.startswith("<frozen importlib"):
+            place = _component.authored(caller.f_code.co_filename)
+            if place:
+                self.faults.setdefault((place, caller.f_lineno), f"{place}:{caller.f_lineno}: {what} {_WHY}")
+                return
+            caller = caller.f_back
         name = _native.shown(path)
-        if called in _ENTROPY:
+        if is_entropy:
             self.faults.setdefault((name, what), f"{name}:{frame.f_lineno}: {what} {_WHY}")
         else:
             text = f"{name}:{frame.f_lineno}: {what}: each call has the value of the build"
@@ -115,6 +122,11 @@ def _noted_seed(self, a=None, version=2):
         _unseeded.add(self)
     else:
         _unseeded.discard(self)
+
+
+def _noted_state(self, state):
+    _set_state(self, state)
+    _unseeded.discard(self)
 
 
 def _stop(name, clock, begin):

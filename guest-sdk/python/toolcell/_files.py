@@ -18,11 +18,16 @@ from importlib.machinery import SourceFileLoader
 
 from . import _component
 
-# Bytes of one package's files, compressed.
+# Bytes of one package's files, compressed, and as they are.
 _MOST = 8 << 20
+_MOST_READ = 32 << 20
 # Bytes of the list of a distribution's files that is read.
 _MOST_LISTED = 1 << 20
 _OMITTED_FOLDERS = ("__pycache__", "test", "tests")
+# Keys, which would be readable in the component.
+_KEYS = (".key", ".p12", ".pem", ".pfx")
+# What `importlib.metadata` reads. Other files tell where the package was installed from.
+_METADATA = ("METADATA", "RECORD", "entry_points.txt", "top_level.txt")
 _OMITTED_FILES = (".a", ".c", ".cpp", ".dll", ".h", ".pxd", ".pyc", ".pyd", ".pyi", ".pyx", ".so")
 # Where componentize-py has modules of its own.
 _OF_THE_BUILD = ("/bundled/", "/world/")
@@ -40,25 +45,31 @@ def collect():
     warnings, imports, named = [], set(), []
     loaded = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
     for name, folders in _packages().items():
-        found = {}
-        for folder in folders:
-            for path in _below(folder):
+        found, paths = {}, {path: size for folder in folders for path, size in _below(folder)}
+        if sum(paths.values()) > _MOST_READ:
+            warnings.append(_too_large(name, sum(paths.values()), _MOST_READ))
+            continue
+        for path in paths:
+            try:
                 with _real_open(path, "rb") as file:
                     data = file.read()
-                if path.endswith(".py"):
-                    imports.update(_IMPORT.findall(data.decode("utf-8", "replace")))
-                if path in loaded:
-                    # `pkgutil.iter_modules` lists it.
-                    named.append(path)
-                else:
-                    found[path] = zlib.compress(data)
+            except OSError as error:
+                warnings.append(f"a file of the package `{name}` is not in the component: {os.path.basename(path)}: {error.strerror}")
+                continue
+            if path.endswith(".py"):
+                imports.update(_IMPORT.findall(data.decode("utf-8", "replace")))
+            if path in loaded:
+                # `pkgutil.iter_modules` lists it.
+                named.append(path)
+            else:
+                found[path] = zlib.compress(data)
         size = sum(map(len, found.values()))
         if size > _MOST:
-            warnings.append(f"the files of the package `{name}` are not in the component: {size} bytes, and at most {_MOST} can be")
+            warnings.append(_too_large(name, size, _MOST))
         else:
             _files.update(found)
     for path in [*_files, *named]:
-        while (folder := os.path.dirname(path)) != path:
+        while path not in sys.path and (folder := os.path.dirname(path)) != path:
             _folders.setdefault(folder, set()).add(os.path.basename(path))
             path = folder
     for name in sorted(imports):
@@ -73,7 +84,9 @@ def _packages():
     """The folders of each imported package that is not of Python or of the build, and those of its metadata."""
     found = {}
     for name, module in list(sys.modules.items()):
-        for folder in getattr(module, "__path__", ()) if "." not in name else ():
+        # A folder without `__init__.py` may be anything.
+        is_package = "." not in name and getattr(module, "__file__", None)
+        for folder in getattr(module, "__path__", ()) if is_package else ():
             if not folder.startswith((_component.STANDARD, _component.OWN, *_OF_THE_BUILD)) and os.path.isdir(folder):
                 found.setdefault(name, []).append(folder)
     for name, folders in found.items():
@@ -93,11 +106,21 @@ def _metadata(folder, prefix):
 
 
 def _below(folder):
+    """The path and the size of each file that is kept."""
+    is_metadata = folder.endswith(".dist-info")
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in _OMITTED_FOLDERS and not name.startswith(".")]
         for name in names:
-            if not name.startswith(".") and not name.endswith(_OMITTED_FILES):
-                yield os.path.join(place, name)
+            path = os.path.join(place, name)
+            is_kept = name in _METADATA if is_metadata else not name.startswith(".") and not name.endswith(_OMITTED_FILES + _KEYS)
+            with contextlib.suppress(OSError):
+                # A link without a file, and what is no file, is left out.
+                if is_kept and stat.S_ISREG((status := os.stat(path)).st_mode):
+                    yield path, status.st_size
+
+
+def _too_large(name, size, most):
+    return f"the files of the package `{name}` are not in the component: {size} bytes, and at most {most} can be; a call that reads one fails"
 
 
 def serve():
@@ -160,6 +183,8 @@ class _Entry:
 
     def is_symlink(self):
         return False
+
+    is_junction = is_symlink
 
     def stat(self, *, follow_symlinks=True):
         return _stat(self.path)

@@ -41,6 +41,9 @@ def explained(error):
 def _native(error):
     """The file of the native module that was not found, or None."""
     name = error.name or ""
+    if getattr(error, "name_from", None) and not isinstance(error, ModuleNotFoundError):
+        # `from PACKAGE import MODULE`.
+        name = f"{name}.{error.name_from}"
     if name in sys.stdlib_module_names and isinstance(error, ModuleNotFoundError):
         return "a part of Python that this one lacks"
     for folder in sys.path:

@@ -2,12 +2,12 @@
 
 import hashlib
 import hmac
-import locale
+import locale as _locale
 import sys
 
 from . import _host
 
-_set_locale = locale.setlocale
+_set_locale = _locale.setlocale
 
 
 def _pbkdf2(hash_name, password, salt, iterations, dklen=None):
@@ -35,22 +35,23 @@ def _pbkdf2(hash_name, password, salt, iterations, dklen=None):
     return derived[:dklen]
 
 
-def _known_locale(category, locale_name=None):
+def _known_locale(category, locale=None):
     """`locale.setlocale`; the C library takes each name and changes nothing."""
-    if isinstance(locale_name, tuple):
-        locale_name = ".".join(filter(None, locale_name))
-    if locale_name not in (None, "", "C", "POSIX", "C.UTF-8", "C.utf8"):
-        raise locale.Error("unsupported locale setting")
-    return _set_locale(category, locale_name)
+    if isinstance(locale, tuple):
+        locale = ".".join(filter(None, locale))
+    # What it returns for all categories has a name for each.
+    if locale is not None and any(name not in ("", "C", "POSIX", "C.UTF-8", "C.utf8") for name in locale.split(";")):
+        raise _locale.Error("unsupported locale setting")
+    return _set_locale(category, locale)
 
 
 def _no_socket(event, arguments):
     if event.startswith("socket.") and not _host.state.is_in_cell:
-        raise OSError(f"{event} works in a handler only, not while the module is loaded")
+        raise OSError(f"{event}: a component has no sockets: use `fetch` of toolcell")
 
 
 def install():
     """Takes their place. A socket that was tried while a module is loaded would leave a handle that no call has."""
     hashlib.pbkdf2_hmac = _pbkdf2
-    locale.setlocale = _known_locale
+    _locale.setlocale = _known_locale
     sys.addaudithook(_no_socket)

@@ -33,6 +33,8 @@ class _Lock:
         self._lock.release()
 
     def __getattr__(self, name):
+        if name == "_lock":
+            raise AttributeError(name)
         return getattr(self._lock, name)
 
     def __enter__(self):
