@@ -19,6 +19,9 @@ use crate::shell::{cargo, root, say};
 /// What is installed: the versions that `host/build/src/python.rs` and `host/build/src/c/compiler.rs` demand.
 const REQUIREMENTS: &str = "tests/languages/requirements.txt";
 
+/// The compiler is not optimised here, and a component of 11 MiB takes it longer than the limit on a slow machine.
+const COMPILE_TIME: [&str; 2] = ["--compile-time", "5m"];
+
 /// Words of a command line, texts and paths.
 macro_rules! words {
     ($($word:expr),*) => { [$(OsStr::new($word)),*] };
@@ -102,7 +105,11 @@ impl Bench {
     fn command(&self, words: &[&OsStr]) -> Result<Command> {
         let programs = self.python.parent().context("the interpreter has no folder")?;
         let mut command = Command::new(&self.command);
-        command.args(words).env("PATH", crate::registries::path_with(programs)).env("HOME", &self.place);
+        command
+            .args(COMPILE_TIME)
+            .args(words)
+            .env("PATH", crate::registries::path_with(programs))
+            .env("HOME", &self.place);
         // Rust projects share what they have in common.
         command.env("CARGO_TARGET_DIR", self.place.join("cargo"));
         Ok(command)

@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 
 use anyhow::{Context as _, Result, ensure};
 
+use super::COMPILE_TIME;
 use crate::registries::{Packages, installed, source_of};
 use crate::shell::{root, say};
 
@@ -133,7 +134,8 @@ impl<'a> Page<'a> {
                 // The shell reads the quotes of the page; the command has its environment.
                 let command = (programs.command)(&[])?;
                 let mut shell = Command::new("sh");
-                shell.args(["-c", &format!("exec \"$0\" {line}")]).arg(command.get_program()).current_dir(self.0);
+                shell.args(["-c", &format!("exec \"$0\" \"$@\" {line}")]).arg(command.get_program()).args(COMPILE_TIME);
+                shell.current_dir(self.0);
                 for (name, value) in command.get_envs() {
                     shell.envs(value.map(|value| (name, value)));
                 }
