@@ -44,6 +44,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use ipnet::IpNet;
 use parking_lot::RwLock;
+use tokio::time::error::Elapsed;
 use tokio::time::{timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -169,28 +170,6 @@ impl Egress {
         self
     }
 
-    /// Sends a request and reads the whole response.
-    ///
-    /// # Errors
-    /// [`SendError`].
-    ///
-    /// # Cancel safety
-    /// Dropped, it ends the connection.
-    pub(crate) async fn send(
-        &self,
-        rights: &Rights,
-        budget: &Budget,
-        outgoing: Outgoing,
-        secrets: Secrets,
-        deadline: Instant,
-    ) -> Result<Incoming, SendError> {
-        let admitted = admit(rights, budget, outgoing.method, &outgoing.target)?;
-        let (head, body) = self.open(admitted, budget, outgoing, secrets, deadline).await?.into_parts();
-        let headers =
-            head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec())).collect();
-        Ok(Incoming { status: head.status.as_u16(), headers, body: body.whole().await? })
-    }
-
     /// Sends a request and reads the head of the response. The body has what is left of the time.
     ///
     /// # Errors
@@ -206,6 +185,21 @@ impl Egress {
         secrets: Secrets,
         deadline: Instant,
     ) -> Result<Response<Body>, SendError> {
+        self.begin(admitted, budget, outgoing, secrets, deadline)?.head().await
+    }
+
+    /// Sends a request, which goes on by itself on the threads of requests.
+    ///
+    /// # Errors
+    /// [`SendError`], for what is known before it is sent.
+    pub(crate) fn begin(
+        &self,
+        admitted: Admitted,
+        budget: &Budget,
+        outgoing: Outgoing,
+        secrets: Secrets,
+        deadline: Instant,
+    ) -> Result<Begun, SendError> {
         let Admitted { method, target, private, paid } = admitted;
         if method != outgoing.method || target != outgoing.target {
             return Err(SendError::Invalid("the request is not the one that was admitted".to_owned()));
@@ -227,19 +221,15 @@ impl Egress {
         let terms = Terms { budget, meter, deadline, between_bytes: times.between_bytes, asks_for_part, redactor };
         let runtime = self.threads.handle().map_err(|error| SendError::unreachable(&target, error.kind()))?;
         let sent = self.clone().go(Sending { screening, method, target, private, times, request }, terms);
-        let task = AbortOnDropHandle::new(runtime.spawn(timeout_at(deadline.into(), sent)));
-        match resumed(task.await) {
-            Some(Ok(answered)) => answered,
-            Some(Err(_elapsed)) => Err(SendError::Timeout(Stage::Whole)),
-            None => Err(SendError::broken("toolcell is shutting down")),
-        }
+        Ok(Begun(AbortOnDropHandle::new(runtime.spawn(timeout_at(deadline.into(), sent)))))
     }
 
     /// On the threads of requests, before the deadline.
     async fn go(self, sending: Sending, terms: Terms) -> Result<Response<Body>, SendError> {
         let Sending { screening, method, target, private, times, request } = sending;
         if let Some(screening) = screening {
-            // Who tries out what a secret is learns one thing of it in a call.
+            // A tool that tries out what a secret is learns one thing of it in a call: also with requests at the same time.
+            let _turn = terms.budget.screening().await?;
             screening.pass().await.inspect_err(|_| terms.budget.close())?;
         }
         let budget = &terms.budget;
@@ -277,6 +267,28 @@ impl Egress {
         let sent = async { sender.send_request(request).await.map_err(|error| terms.fault(&error)) };
         let response = within(times.first_byte, Stage::FirstByte, sent).await?;
         accept(response, terms, connection, self.threads)
+    }
+}
+
+/// A request that was sent. Dropped, it ends.
+pub(crate) struct Begun(AbortOnDropHandle<Result<Result<Response<Body>, SendError>, Elapsed>>);
+
+impl Begun {
+    /// The head of the response. The body has what is left of the time.
+    pub(crate) async fn head(self) -> Result<Response<Body>, SendError> {
+        match resumed(self.0.await) {
+            Some(Ok(answered)) => answered,
+            Some(Err(_elapsed)) => Err(SendError::Timeout(Stage::Whole)),
+            None => Err(SendError::broken("toolcell is shutting down")),
+        }
+    }
+
+    /// The whole response.
+    pub(crate) async fn whole(self) -> Result<Incoming, SendError> {
+        let (head, body) = self.head().await?.into_parts();
+        let headers =
+            head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec())).collect();
+        Ok(Incoming { status: head.status.as_u16(), headers, body: body.whole().await? })
     }
 }
 

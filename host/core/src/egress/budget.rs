@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, MutexGuard, Semaphore};
 
 use super::{SendError, Share};
 
@@ -34,6 +34,7 @@ pub(crate) struct Budget(Arc<Left>);
 struct Left {
     requests: AtomicU64,
     is_closed: AtomicBool,
+    screening: Mutex<()>,
     sent: AtomicU64,
     received: AtomicU64,
     connections: Arc<Semaphore>,
@@ -57,6 +58,7 @@ impl Budget {
         Self(Arc::new(Left {
             requests: requests.into(),
             is_closed: AtomicBool::new(false),
+            screening: Mutex::new(()),
             sent: sent.into(),
             received: received.into(),
             connections: Arc::new(Semaphore::new(CONNECTIONS)),
@@ -68,6 +70,23 @@ impl Budget {
     /// Leaves nothing for further requests.
     pub(super) fn close(&self) {
         self.0.is_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Refuses what comes after [`close`](Self::close).
+    fn is_open(&self) -> Result<(), SendError> {
+        if self.0.is_closed.load(Ordering::Relaxed) {
+            let problem = "an earlier request of this call was refused, because it carried a secret or could not be \
+                           searched for one: all further requests are refused";
+            return Err(SendError::OverBudget(Share::Closed, problem.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// The turn of one request of the call to be searched for secrets.
+    pub(super) async fn screening(&self) -> Result<MutexGuard<'_, ()>, SendError> {
+        let turn = self.0.screening.lock().await;
+        self.is_open()?;
+        Ok(turn)
     }
 
     /// On whose behalf.
@@ -87,11 +106,7 @@ impl Budget {
 
     /// One request, whatever becomes of it.
     pub(super) fn take_request(&self) -> Result<(), SendError> {
-        if self.0.is_closed.load(Ordering::Relaxed) {
-            let problem = "an earlier request of this call was refused, because it carried a secret or could not be \
-                           searched for one: all further requests are refused";
-            return Err(SendError::OverBudget(Share::Closed, problem.to_owned()));
-        }
+        self.is_open()?;
         let problem = format!("the call has used all of its {DEFAULT_REQUESTS} requests");
         take(Defence::Requests, &self.0.requests, 1, Share::Requests, problem)
     }

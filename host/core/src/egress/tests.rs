@@ -57,6 +57,21 @@ fn with_header(mut outgoing: Outgoing, name: &str, value: impl AsRef<[u8]>) -> O
     outgoing
 }
 
+impl Egress {
+    /// Admits a request, sends it and reads the whole response.
+    async fn send(
+        &self,
+        rights: &Rights,
+        budget: &Budget,
+        outgoing: Outgoing,
+        secrets: Secrets,
+        deadline: Instant,
+    ) -> Result<Incoming, SendError> {
+        let admitted = admit(rights, budget, outgoing.method, &outgoing.target)?;
+        self.begin(admitted, budget, outgoing, secrets, deadline)?.whole().await
+    }
+}
+
 async fn send(egress: &Egress, rights: &Rights, outgoing: Outgoing) -> Result<Incoming, SendError> {
     egress.send(rights, &Budget::default(), outgoing, Secrets::default(), Instant::now() + AMPLE).await
 }

@@ -9,6 +9,8 @@ wasmtime::component::bindgen!({
     world: "toolbox-with-grants",
     imports: {
         "toolcell:tool/http.send": async | trappable,
+        "toolcell:tool/http.start": async | trappable,
+        "toolcell:tool/http.[method]pending.finish": async | trappable,
         "toolcell:tool/kv": async | trappable,
         "toolcell:tool/reveal": async | trappable,
         default: trappable,
@@ -18,5 +20,6 @@ wasmtime::component::bindgen!({
     with: {
         "wasi:io/poll": wasmtime_wasi::p2::bindings::io::poll,
         "toolcell:tool/secrets.secret": super::imports::Handle,
+        "toolcell:tool/http.pending": super::imports::Pending,
     },
 });

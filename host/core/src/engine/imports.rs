@@ -20,8 +20,8 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-#[expect(unreachable_pub, reason = "the generated bindings name it in a `pub use`")]
-pub use secrets::Handle;
+#[expect(unreachable_pub, reason = "the generated bindings name them in a `pub use`")]
+pub use {http::Pending, secrets::Handle};
 use wasmtime::Engine;
 use wasmtime::component::Linker;
 

@@ -120,6 +120,27 @@ async fn a_call_that_carries_a_secret_sends_nothing_more() {
     }
 }
 
+/// Requests that were admitted together are searched one after the other.
+#[tokio::test]
+async fn of_requests_at_the_same_time_one_tells_of_a_secret() {
+    let (server, seen, budget) = (Server::echoing().await, Arc::default(), Budget::default());
+    let (egress, rights) = (Egress::new(), local(&server));
+    let begun: Vec<_> = (0..8)
+        .map(|_| {
+            let outgoing = with_body(get(&server.url("/")), OTHERS);
+            let admitted = admit(&rights, &budget, outgoing.method, &outgoing.target).unwrap();
+            let secrets = screen("GET https://own.example", &seen);
+            egress.begin(admitted, &budget, outgoing, secrets, Instant::now() + AMPLE).unwrap()
+        })
+        .collect();
+    let mut ends = Vec::new();
+    for begun in begun {
+        ends.push(kind(&in_time(begun.whole()).await));
+    }
+    ends.sort_unstable();
+    assert_eq!(ends, [["denied"; 1].as_slice(), &["over budget"; 7]].concat());
+}
+
 #[tokio::test]
 async fn what_looks_like_a_secret_is_told_of_and_goes() {
     let (server, seen) = (Server::echoing().await, Arc::default());

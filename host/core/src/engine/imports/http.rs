@@ -3,18 +3,23 @@
 //! Not here: what a request may be and where it may go ([`egress`](crate::egress)), which is the same for `wasi:http`.
 
 use std::borrow::Cow;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tracing::{Instrument as _, Span};
 use wasmtime::component::{HasSelf, Linker, Resource};
+use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
 use super::secrets::{Handle, hide, told};
-use crate::egress::{Credential, Outgoing, SendError, Times};
+use crate::egress::{self, Credential, Outgoing, SendError, Share, Times};
 use crate::engine::bindings::toolcell::tool::http;
 use crate::engine::cell::Cell;
 use crate::engine::host_span::{host_span, note_end, note_request};
+use crate::engine::retained::{Charge, HOST_BYTES};
 use crate::grants::{Access, Method, Target};
+use crate::handler::Invocation;
 use crate::rights::{Decision, Request, Rights};
 
 /// What a request is answered with that is not sent in a dry run, and its type.
@@ -35,6 +40,41 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     http::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)
 }
 
+/// A request that was sent: it goes on by itself.
+#[expect(unreachable_pub, reason = "the generated bindings name it in a `pub use`")]
+pub struct Pending {
+    state: State,
+    /// For the request, and then for its response.
+    charge: Charge,
+}
+
+enum State {
+    Going(Going),
+    Ended(Sent),
+    Taken,
+}
+
+type Sent = Result<http::Response, SendError>;
+type Going = Pin<Box<dyn Future<Output = Sent> + Send>>;
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Pending {
+    async fn ready(&mut self) {
+        if let State::Going(going) = &mut self.state {
+            let sent = going.await;
+            self.state = State::Ended(sent.and_then(|response| kept(&mut self.charge, response)));
+        }
+    }
+}
+
+/// A response whose bytes are charged until it is taken.
+fn kept(charge: &mut Charge, response: http::Response) -> Sent {
+    let bytes = response.body.len() + response.headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+    let problem = || format!("the responses that the call has not taken have more than {} MiB", HOST_BYTES >> 20);
+    charge.grow(bytes as u64).map_err(|_| SendError::OverBudget(Share::Received, problem()))?;
+    Ok(response)
+}
+
 impl http::Host for Cell {
     async fn send(
         &mut self,
@@ -43,19 +83,85 @@ impl http::Host for Cell {
     ) -> wasmtime::Result<Result<http::Response, http::Fault>> {
         self.called("http", "send")?;
         let _served = self.served();
-        let secret = credential.map(|handle| self.table.get(&handle).map(|handle| handle.name.clone())).transpose()?;
-        let span = host_span(&self.invocation, "http", "send");
-        let sent = match outgoing(request) {
-            Ok(outgoing) => self.sent(outgoing, secret.as_deref()).instrument(span.clone()).await,
-            Err(problem) => Err(SendError::Invalid(problem)),
+        let sent = match self.started(request, credential).await? {
+            Ok(going) => going.await,
+            Err(error) => Err(error),
         };
-        note_end(&span, sent.as_ref().map(|response| response.status));
         Ok(sent.map_err(fault))
+    }
+
+    async fn start(
+        &mut self,
+        request: http::Request,
+        credential: Option<Resource<Handle>>,
+    ) -> wasmtime::Result<Result<Resource<Pending>, http::Fault>> {
+        self.called("http", "start")?;
+        let _served = self.served();
+        let bytes = request.url.len() + request.body.as_ref().map_or(0, Vec::len);
+        let bytes = bytes + request.headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+        let charge = self.files().retained().charge(bytes as u64)?;
+        match self.started(request, credential).await? {
+            Ok(going) => Ok(Ok(self.table.push(Pending { state: State::Going(going), charge })?)),
+            Err(error) => Ok(Err(fault(error))),
+        }
+    }
+}
+
+impl http::HostPending for Cell {
+    fn subscribe(&mut self, pending: Resource<Pending>) -> wasmtime::Result<Resource<DynPollable>> {
+        self.called("http", "subscribe")?;
+        subscribe(&mut self.table, pending)
+    }
+
+    async fn finish(
+        &mut self,
+        pending: Resource<Pending>,
+    ) -> wasmtime::Result<Result<http::Response, http::Fault>> {
+        self.called("http", "finish")?;
+        let _served = self.served();
+        let pending = self.table.get_mut(&pending)?;
+        pending.ready().await;
+        let sent = match std::mem::replace(&mut pending.state, State::Taken) {
+            State::Ended(sent) => sent,
+            State::Going(_) | State::Taken => Err(SendError::Invalid("its response was taken before".to_owned())),
+        };
+        Ok(sent.map_err(fault))
+    }
+
+    fn drop(&mut self, pending: Resource<Pending>) -> wasmtime::Result<()> {
+        self.table.delete(pending)?;
+        Ok(())
     }
 }
 
 impl Cell {
-    async fn sent(&mut self, outgoing: Outgoing, secret: Option<&str>) -> Result<http::Response, SendError> {
+    /// Judges a request and sends it.
+    async fn started(
+        &mut self,
+        request: http::Request,
+        credential: Option<Resource<Handle>>,
+    ) -> wasmtime::Result<Result<Going, SendError>> {
+        let secret = credential.map(|handle| self.table.get(&handle).map(|handle| handle.name.clone())).transpose()?;
+        let span = host_span(&self.invocation, "http", "send");
+        let going = match outgoing(request) {
+            Ok(outgoing) => self.prepared(outgoing, secret.as_deref()).instrument(span.clone()).await,
+            Err(problem) => Err(SendError::Invalid(problem)),
+        };
+        Ok(match going {
+            Ok(going) => Ok(Box::pin(async move {
+                let sent = going.instrument(span.clone()).await;
+                note_end(&span, sent.as_ref().map(|response| response.status));
+                sent
+            })),
+            Err(error) => {
+                note_end(&span, Err(&error));
+                Err(error)
+            }
+        })
+    }
+
+    /// Sends a request if it may be sent.
+    async fn prepared(&mut self, outgoing: Outgoing, secret: Option<&str>) -> Result<Going, SendError> {
         let request = Request::Http { method: outgoing.method, target: Cow::Borrowed(&outgoing.target) };
         self.authorize(&request)?;
         note_request(&Span::current(), outgoing.method, &outgoing.target);
@@ -67,7 +173,8 @@ impl Cell {
             if secret.is_some() || !is_sent(self.rights(), &request) {
                 let (name, value) = STAND_IN_TYPE;
                 let headers = vec![(name.to_owned(), value.to_owned())];
-                return Ok(http::Response { status: 200, headers, body: STAND_IN.into() });
+                let response = http::Response { status: 200, headers, body: STAND_IN.into() };
+                return Ok(Box::pin(std::future::ready(Ok(response))));
             }
         }
         let mut credentials = Vec::new();
@@ -76,16 +183,20 @@ impl Cell {
         }
         let (egress, rights, budget) =
             (self.world().egress.clone(), self.shared_rights(), self.invocation.egress_budget());
-        let screening = self.screening();
+        let (screening, latest, invocation) = (self.screening(), self.latest(), Arc::clone(&self.invocation));
         let secrets = screening.secrets(credentials).await?;
-        let sent = egress.send(&rights, &budget, outgoing, secrets, self.latest()).await;
-        let response = sent.inspect_err(|error| self.tell(error))?;
-        let text = |(name, value)| Some((name, String::from_utf8(value).ok()?));
-        Ok(http::Response {
-            status: response.status,
-            headers: response.headers.into_iter().filter_map(text).collect(),
-            body: response.body.into(),
-        })
+        let begun = egress::admit(&rights, &budget, outgoing.method, &outgoing.target)
+            .and_then(|admitted| egress.begin(admitted, &budget, outgoing, secrets, latest))
+            .inspect_err(|error| tell(&invocation, error))?;
+        Ok(Box::pin(async move {
+            let response = begun.whole().await.inspect_err(|error| tell(&invocation, error))?;
+            let text = |(name, value)| Some((name, String::from_utf8(value).ok()?));
+            Ok(http::Response {
+                status: response.status,
+                headers: response.headers.into_iter().filter_map(text).collect(),
+                body: response.body.into(),
+            })
+        }))
     }
 
     /// A secret, to be put into a request. The right to it is asked for again: its handle may be older than nothing, and the
@@ -106,16 +217,16 @@ impl Cell {
         Credential::new(name, &used, secret)
     }
 
-    /// Tells observers what was denied on the way out, after all that was asked here.
-    fn tell(&self, error: &SendError) {
-        if let Some(denial) = error.denial() {
-            self.invocation.denied(denial);
-        }
-    }
-
     /// When a request of this call ends at the latest.
     pub(super) fn latest(&self) -> Instant {
         self.invocation.deadline().unwrap_or_else(|| Instant::now() + LONGEST)
+    }
+}
+
+/// Tells observers what was denied on the way out, after all that was asked here.
+fn tell(invocation: &Invocation, error: &SendError) {
+    if let Some(denial) = error.denial() {
+        invocation.denied(denial);
     }
 }
 
