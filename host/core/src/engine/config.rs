@@ -24,8 +24,9 @@ const FIBER_STACK: usize = 2 << 20;
 /// Frames of a guest backtrace: a trap with many frames costs ten times one with few. The first twelve of a Rust panic are
 /// those of the standard library.
 const BACKTRACE_FRAMES: usize = 24;
-/// Bytes of initial memory that become an image however empty they are; more only where they are full.
-const DENSE_IMAGE: u64 = 1 << 20;
+/// Bytes of initial memory that become an image however empty they are; more only where they are full. Without an image a call
+/// begins with a copy of the memory, which costs it as much fuel as it has bytes.
+const DENSE_IMAGE: u64 = 4 << 20;
 /// Memories of one component. A tool has one; a composed tool a few.
 const MEMORIES: u32 = 4;
 /// Tables of one component.
