@@ -1,15 +1,32 @@
-//! The text of the module `toolcell`: `prelude.js` and `answers.js` without comments and indents, which every component would
+//! The text of the module `toolcell`: `prelude.js`, the web platform and `answers.js` without comments and indents, which every component would
 //! carry. Each line keeps its number.
 
 use std::path::PathBuf;
 use std::{env, fs};
 
 /// How a line begins that is a comment, or a part of one.
-const COMMENTS: [&str; 3] = ["//", "/**", "*"];
+const COMMENTS: [&str; 4] = ["//", "/**", "* ", "*/"];
+
+/// The parts of the module, in order.
+const FILES: [&str; 13] = [
+    "src/prelude.js",
+    "src/web/events.js",
+    "src/web/timers.js",
+    "src/web/text.js",
+    "src/web/locale.js",
+    "src/web/url.js",
+    "src/web/streams.js",
+    "src/web/body.js",
+    "src/web/clone.js",
+    "src/web/crypto.js",
+    "src/web/fetch.js",
+    "src/exact.js",
+    "src/answers.js",
+];
 
 fn main() {
     let mut module = String::new();
-    for file in ["src/prelude.js", "src/answers.js"] {
+    for file in FILES {
         println!("cargo::rerun-if-changed={file}");
         let text = fs::read_to_string(file).expect("a file of this package");
         for line in text.lines().map(str::trim) {

@@ -6,6 +6,7 @@ const OPAQUE = new Set(["Map", "Set", "WeakMap", "WeakSet", "Map Iterator", "Set
 // A method is made when it is read first: here that is in the snapshot, and not in each call.
 const { toString: tag } = Object.prototype, { includes } = String.prototype;
 const transparent = (_, value) => {
+  if (typeof value === "bigint") return 0;
   const type = typeof value === "object" && value !== null ? tag.call(value) : "";
   if (OPAQUE.has(type)) wrong(`the type ${type.slice(8, -1)} has no JSON form`);
   return value;
@@ -14,6 +15,7 @@ const transparent = (_, value) => {
 const checked = () => {
   const depths = new Map();
   return function (name, value) {
+    if (typeof value === "bigint") return marked(value);
     if (typeof value === "number" && !(value - value === 0)) wrong(`a number in it is ${value === value ? "infinite" : "NaN"}`);
     if (!name.isWellFormed() || (typeof value === "string" && !value.isWellFormed())) wrong("a text in it is not Unicode: it has half of a surrogate pair");
     if (typeof value === "object" && value !== null) {
@@ -27,7 +29,7 @@ const checked = () => {
 // The text, or why there is none.
 const tried = (value) => {
   try {
-    const text = stringify(value, checked());
+    const text = unmarked(stringify(value, checked()));
     // To look at the type of every object would cost thousands of instructions each, and this costs so many once.
     if (typeof value === "object" && text !== undefined && value !== null && includes.call(text, "{}")) stringify(value, transparent);
     return text === undefined && value !== undefined ? { problem: `the type ${typeof value} has no JSON form` } : { text: text ?? "null" };
@@ -69,7 +71,7 @@ const failure = ({ message, data, retryable, retryAfterMs }) => {
 // Whether there can be a rejected promise that nothing handles, or work that makes one. Mostly there is neither, and to wait for
 // the end of all work would cost as much as a small handler.
 const { isBusy } = runtime;
-const isLeft = () => isBusy() || awaited.length > 0 || waiting.length > 0;
+const isLeft = () => isBusy() || awaited.length > 0 || waiting.length > 0 || flights.size > 0;
 const find = (name) => tools.get(name) ?? wrong(`this component has no tool named \`${name}\``);
 
 runtime.answers = {
@@ -85,19 +87,32 @@ runtime.answers = {
   },
   // The modules are evaluated, and no work is left.
   loaded: () => handled(host.unhandled()),
+  warnings: () => stringify([...warnings]),
   validate: async (name, args) => {
-    const faults = await find(name).validate(parse(args));
+    isEnding = false;
+    let given;
+    try {
+      given = argumentsOf(find(name), args);
+    } catch (error) {
+      return { faults: [words(error.message)] };
+    }
+    const faults = await find(name).validate(given);
+    isEnding = true;
     if (isLeft()) handled(await unhandledRejections());
     return { faults: [faults ?? []].flat().map(words) };
   },
   visible: async (name, _, context) => {
-    const visible = Boolean(await find(name).visible(parse(context)));
+    isEnding = false;
+    const visible = Boolean(await find(name).visible(exactJson(context)));
+    isEnding = true;
     if (isLeft()) handled(await unhandledRejections());
     return { visible };
   },
   execute: async (name, args, context) => {
+    isEnding = false;
     try {
-      const made = ending(await find(name).handler(parse(args), parse(context)));
+      const made = ending(await find(name).handler(argumentsOf(find(name), args), exactJson(context)));
+      isEnding = true;
       if (isLeft()) handled(await unhandledRejections());
       return made;
     } catch (error) {
@@ -112,6 +127,7 @@ runtime.answers = {
   },
   // No work is left. Tells whether a promise was settled, so that there is new work.
   idle: () => {
+    if (step()) return true;
     const rejects = awaited.splice(0);
     for (const reject of rejects) reject(new ToolFailure("the promise never settles: no work is left that could resolve it"));
     if (rejects.length > 0) return true;

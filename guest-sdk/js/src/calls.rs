@@ -1,7 +1,10 @@
 //! The exports of the toolcell world.
 
+use std::collections::BTreeMap;
+
 use rquickjs::Object;
-use serde_json::json;
+use serde::Serialize;
+use serde_json::value::RawValue;
 use toolcell_guest::bindings;
 use toolcell_guest::bindings::exports::toolcell::tool::tool as abi;
 
@@ -53,35 +56,34 @@ fn asked<T>(
     }
 }
 
-/// The context as JSON: absent fields stay absent.
+/// The context as JSON: absent fields stay absent. Values of others stay as they are written, with all digits.
 fn context_json(call_id: &str, from: abi::Context) -> String {
-    let read = |text: String| serde_json::from_str(&text).unwrap_or(serde_json::Value::Null);
-    let mut context = json!({ "callId": call_id, "remainingMs": from.remaining_ms, "attempt": from.attempt });
+    let read = |text: String| RawValue::from_string(text).unwrap_or_default();
     let texts = [
+        ("callId", Some(call_id.to_owned())),
         ("sessionId", from.session_id),
         ("requestId", from.request_id),
         ("threadId", from.thread_id),
         ("runId", from.run_id),
         ("tenant", from.tenant),
     ];
-    for (name, value) in texts {
-        if let Some(value) = value {
-            context[name] = value.into();
-        }
-    }
-    if let Some(metadata) = from.metadata {
-        context["metadata"] = read(metadata);
-    }
+    let texts = texts.into_iter().filter_map(|(name, text)| Some((name, raw(&text?))));
+    let numbers = [("remainingMs", raw(&from.remaining_ms)), ("attempt", raw(&from.attempt))];
+    let mut context: BTreeMap<&str, Box<RawValue>> = texts.chain(numbers).collect();
+    context.extend(from.metadata.map(|metadata| ("metadata", read(metadata))));
     if let Some(resume) = from.resume {
-        context["answer"] = read(resume.answer);
-        if let Some(state) = resume.state {
-            context["state"] = read(state);
-        }
+        context.insert("answer", read(resume.answer));
+        context.extend(resume.state.map(|state| ("state", read(state))));
     }
-    for (name, value) in from.extensions {
-        context["extensions"][name] = read(value);
+    if !from.extensions.is_empty() {
+        let extensions: BTreeMap<_, _> = from.extensions.into_iter().map(|(name, value)| (name, read(value))).collect();
+        context.insert("extensions", raw(&extensions));
     }
-    context.to_string()
+    serde_json::to_string(&context).unwrap_or_default()
+}
+
+fn raw(value: &impl Serialize) -> Box<RawValue> {
+    serde_json::value::to_raw_value(value).unwrap_or_default()
 }
 
 bindings::export!(Component with_types_in bindings);

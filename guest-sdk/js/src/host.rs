@@ -10,8 +10,7 @@ use serde_json::{Value as Json, json};
 use toolcell_guest::bindings::toolcell::tool::{abort, budget, http, invoke, kv, log, progress, reveal, secrets};
 
 use crate::outcome::bytes;
-use crate::rejections;
-use crate::state;
+use crate::{flights, rejections, state, url};
 use crate::wasi::wasi::random::random::get_random_bytes;
 
 /// Keys that are asked for at once.
@@ -40,7 +39,20 @@ pub(crate) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         "kvSet" => kv_set,
         "kvDelete" => |key: String| answer(kv::delete(&key).map(Json::from).map_err(not_kept)),
         "kvList" => |prefix: String| answer(kv_list(&prefix).map(Json::from).map_err(not_kept)),
-        "send" => send,
+        "start" => start,
+        "finish" => finish,
+        "cancel" => |number: u32| drop(flights::take(number)),
+        "wait" => flights::wait,
+        "now" => flights::now,
+        "url" => url::read,
+        "urlSet" => url::set,
+        "encodingOf" => crate::bytes::encoding_of,
+        "openBytes" => crate::bytes::open_bytes,
+        "decodeAs" => crate::bytes::decode_as,
+        "digest" => crate::bytes::digest,
+        "hmac" => crate::bytes::hmac,
+        "hasLongNumber" => crate::bytes::has_long_number,
+        "inflate" => crate::bytes::inflate,
         "invoke" => |name: String, arguments: String| invoked(&name, &arguments),
     }
     Ok(host)
@@ -145,12 +157,30 @@ struct Request {
     secret: Option<String>,
 }
 
-/// `{"head": JSON, "body"?}`.
-fn send<'js>(ctx: Ctx<'js>, request: String, body: Opt<Value<'js>>) -> Result<Object<'js>> {
+/// The number of a request that is on its way, or what went wrong.
+fn start<'js>(ctx: Ctx<'js>, request: String, body: Opt<Value<'js>>) -> Result<Value<'js>> {
     let body = body.0.filter(|body| !body.is_undefined()).map(bytes).transpose()?;
-    let (head, body) = match sent(&request, body) {
-        Ok(response) => (Ok(json!({ "status": response.status, "headers": response.headers })), response.body),
-        Err(fault) => (Err(fault), Vec::new()),
+    match started(&request, body) {
+        Ok(number) => number.into_js(&ctx),
+        Err(fault) => answer(Err(fault)).into_js(&ctx),
+    }
+}
+
+fn started(request: &str, body: Option<Vec<u8>>) -> std::result::Result<u32, Fault> {
+    let request: Request = serde_json::from_str(request).map_err(|error| ("invalid", error.to_string()))?;
+    let secret = request.secret.map(|name| secrets::get(&name)).transpose().map_err(no_secret)?;
+    let timeout_ms = request.timeout_ms.map(|time| time.ceil() as u64);
+    let Request { method, url, headers, .. } = request;
+    let request = http::Request { method, url, headers, body, timeout_ms };
+    http::start(&request, secret.as_ref()).map(flights::keep).map_err(unsent)
+}
+
+/// The response of a request: `{"head": JSON, "body"}`.
+fn finish<'js>(ctx: Ctx<'js>, number: u32) -> Result<Object<'js>> {
+    let (head, body) = match flights::take(number).map(|pending| pending.finish()) {
+        Some(Ok(response)) => (Ok(json!({ "status": response.status, "headers": response.headers })), response.body),
+        Some(Err(fault)) => (Err(unsent(fault)), Vec::new()),
+        None => (Err(("invalid", "there is no such request".to_owned())), Vec::new()),
     };
     let answered = Object::new(ctx.clone())?;
     answered.set("head", answer(head))?;
@@ -158,13 +188,8 @@ fn send<'js>(ctx: Ctx<'js>, request: String, body: Opt<Value<'js>>) -> Result<Ob
     Ok(answered)
 }
 
-fn sent(request: &str, body: Option<Vec<u8>>) -> std::result::Result<http::Response, Fault> {
-    let request: Request = serde_json::from_str(request).map_err(|error| ("invalid", error.to_string()))?;
-    let secret = request.secret.map(|name| secrets::get(&name)).transpose().map_err(no_secret)?;
-    let timeout_ms = request.timeout_ms.map(|time| time.ceil() as u64);
-    let Request { method, url, headers, .. } = request;
-    let request = http::Request { method, url, headers, body, timeout_ms };
-    http::send(&request, secret.as_ref()).map_err(|fault| match fault {
+fn unsent(fault: http::Fault) -> Fault {
+    match fault {
         http::Fault::Denied(sentence) => ("denied", sentence),
         http::Fault::Invalid(problem) => ("invalid", format!("the request cannot be sent: {problem}")),
         http::Fault::Unreachable(problem) => ("unreachable", format!("the server cannot be reached: {problem}")),
@@ -173,7 +198,7 @@ fn sent(request: &str, body: Option<Vec<u8>>) -> std::result::Result<http::Respo
             ("over_budget", format!("the limits of the call do not allow the request: {problem}"))
         }
         http::Fault::Broken(problem) => ("broken", format!("the connection broke: {problem}")),
-    })
+    }
 }
 
 /// How another tool ended. What the host wrote is put into the answer as it is.

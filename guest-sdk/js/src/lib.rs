@@ -2,11 +2,13 @@
 //!
 //! `toolcell build` hands the author's modules to [`load`], which evaluates them once; the memory that this leaves is the
 //! component. A call then starts with evaluated modules. [`calls`] answers the exports of the toolcell world, [`host`]
-//! gives the JavaScript side its imports, and `prelude.js` with `answers.js` is the module `toolcell` that an author imports.
+//! gives the JavaScript side its imports, and `prelude.js`, the web platform in `web` and `answers.js` are the module `toolcell` that an author imports.
 //! [`rejections`] keeps what no promise's handler takes.
 
+mod bytes;
 mod calls;
 mod ending;
+mod flights;
 mod host;
 mod load;
 mod modules;
@@ -15,9 +17,15 @@ mod rejections;
 mod sdk;
 mod state;
 mod unused;
+mod url;
 
 mod wasi {
     #![allow(unsafe_code, reason = "generated bindings")]
 
-    wit_bindgen::generate!({ path: "wit", world: "runtime", generate_all });
+    wit_bindgen::generate!({
+        path: "wit",
+        world: "runtime",
+        with: { "wasi:io/poll@0.2.6": toolcell_guest::bindings::wasi::io::poll },
+        generate_all,
+    });
 }

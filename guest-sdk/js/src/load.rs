@@ -32,12 +32,12 @@ extern "C" fn toolcell_js_buffer(bytes: u32) -> *mut u8 {
 }
 
 /// Evaluates the modules of the buffer. The answer is in the buffer then, and its length is returned:
-/// `{"definitions": [...]}` or `{"error": TEXT}`.
+/// `{"definitions": [...], "warnings": [...]}` or `{"error": TEXT}`.
 #[unsafe(no_mangle)]
 extern "C" fn toolcell_js_evaluate() -> u32 {
     let modules = BUFFER.take();
     let answer = match evaluate(&modules) {
-        Ok(definitions) => json!({ "definitions": definitions }),
+        Ok((definitions, warnings)) => json!({ "definitions": definitions, "warnings": warnings }),
         Err(error) => json!({ "error": error }),
     };
     let answer = answer.to_string().into_bytes();
@@ -62,7 +62,7 @@ extern "C" fn toolcell_js_seal() {
     state::enter_cell();
 }
 
-fn evaluate(modules: &[u8]) -> Result<serde_json::Value, String> {
+fn evaluate(modules: &[u8]) -> Result<(serde_json::Value, serde_json::Value), String> {
     let modules: Modules = serde_json::from_slice(modules).map_err(|error| error.to_string())?;
     let sdk = sdk::compiled().map_err(|error| error.to_string())?;
     state::create()?;
@@ -73,10 +73,13 @@ fn evaluate(modules: &[u8]) -> Result<serde_json::Value, String> {
         state::settled(ctx, done).map_err(state::Thrown::text)
     })
     .ok_or_else(|| "the JavaScript context was not created".to_owned())?
-    .and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()))
+    .and_then(|(definitions, warnings)| {
+        let read = |text: &str| serde_json::from_str(text).map_err(|error| error.to_string());
+        Ok((read(&definitions)?, read(&warnings)?))
+    })
 }
 
-fn evaluated<'js>(ctx: &Ctx<'js>, sdk: &[u8], modules: &Modules) -> rquickjs::Result<String> {
+fn evaluated<'js>(ctx: &Ctx<'js>, sdk: &[u8], modules: &Modules) -> rquickjs::Result<(String, String)> {
     let object = host::object(ctx)?;
     object.set("lines", modules.lines.clone())?;
     state::keep_host(ctx, object.clone());
@@ -89,5 +92,6 @@ fn evaluated<'js>(ctx: &Ctx<'js>, sdk: &[u8], modules: &Modules) -> rquickjs::Re
     while ctx.execute_pending_job() {}
     let answers: Object<'js> = state::host(ctx)?.get("answers")?;
     answers.get::<_, Function<'js>>("loaded")?.call::<_, ()>(())?;
-    answers.get::<_, Function<'js>>("describe")?.call(())
+    let called = |name| answers.get::<_, Function<'js>>(name)?.call::<_, String>(());
+    Ok((called("describe")?, called("warnings")?))
 }

@@ -106,7 +106,7 @@ const shown = (value) => {
   if (typeof value === "string") return value;
   if (value instanceof Error) return described(value);
   try {
-    return stringify(value) ?? String(value);
+    return stringify(value, (_, inner) => (typeof inner === "bigint" ? String(inner) : inner)) ?? String(value);
   } catch {
     return String(value);
   }
@@ -134,45 +134,11 @@ export const budget = () => {
   return parse(host.remaining());
 };
 
-// -- text and bytes
-globalThis.TextEncoder = class TextEncoder {
-  get encoding() { return "utf-8"; }
-  encode(text = "") { return host.encode(String(text)); }
-};
-globalThis.TextDecoder = class TextDecoder {
-  constructor(label = "utf-8") {
-    if (!/^utf-?8$/i.test(label)) throw new RangeError(`TextDecoder: only utf-8 is known, not ${label}`);
-  }
-  get encoding() { return "utf-8"; }
-  decode(bytes = new Uint8Array()) { return host.decode(asBytes(bytes)); }
-};
 const asBytes = (data) => {
   if (data instanceof Uint8Array) return data;
   if (data instanceof ArrayBuffer) return new Uint8Array(data);
   if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   return host.encode(String(data));
-};
-
-// -- randomness: the memory of every call starts equal, so numbers come from the host
-Math.random = () => {
-  inCell("Math.random()");
-  const [a, b] = new Uint32Array(host.random(8).buffer);
-  return ((a >>> 5) * 67108864 + (b >>> 6)) / 9007199254740992;
-};
-globalThis.crypto = {
-  getRandomValues(array) {
-    inCell("crypto.getRandomValues()");
-    new Uint8Array(array.buffer, array.byteOffset, array.byteLength).set(host.random(array.byteLength));
-    return array;
-  },
-  randomUUID() {
-    inCell("crypto.randomUUID()");
-    const bytes = host.random(16);
-    bytes[6] = (bytes[6] & 15) | 64;
-    bytes[8] = (bytes[8] & 63) | 128;
-    const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-    return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
-  },
 };
 
 // -- secrets and keys
@@ -198,7 +164,7 @@ export const kv = {
   },
   get(key) {
     const bytes = this.getBytes(key);
-    return bytes === undefined ? undefined : parse(host.decode(bytes));
+    return bytes === undefined ? undefined : exactJson(host.decode(bytes));
   },
   setBytes(key, value, { ttlMs } = {}) {
     granted("kv", "kv");
@@ -215,49 +181,6 @@ export const kv = {
     granted("kv", "kv");
     return of(host.kvList(String(prefix)));
   },
-};
-
-// -- fetch
-class Headers {
-  #pairs = [];
-  constructor(from = []) {
-    const pairs = from instanceof Headers ? from.#pairs : Array.isArray(from) ? from : Object.entries(from);
-    for (const [name, value] of pairs) this.append(name, value);
-  }
-  append(name, value) { this.#pairs.push([String(name).toLowerCase(), String(value)]); }
-  set(name, value) { this.delete(name); this.append(name, value); }
-  delete(name) { this.#pairs = this.#pairs.filter(([known]) => known !== String(name).toLowerCase()); }
-  has(name) { return this.get(name) !== null; }
-  get(name) {
-    const found = this.#pairs.filter(([known]) => known === String(name).toLowerCase()).map(([, value]) => value);
-    return found.length === 0 ? null : found.join(", ");
-  }
-  entries() { return this.#pairs[Symbol.iterator](); }
-  forEach(each) { for (const [name, value] of this.#pairs) each(value, name, this); }
-  [Symbol.iterator]() { return this.entries(); }
-}
-class Response {
-  #body;
-  constructor(body, { status = 200, headers = [], url = "" } = {}) {
-    this.#body = asBytes(body ?? "");
-    Object.assign(this, { status, ok: status >= 200 && status < 300, headers: new Headers(headers), url });
-  }
-  async bytes() { return this.#body; }
-  async arrayBuffer() { return this.#body.slice().buffer; }
-  async text() { return host.decode(this.#body); }
-  async json() { return parse(host.decode(this.#body)); }
-}
-Object.assign(globalThis, { Headers, Response });
-
-/** Sends a request under the tool's grants. `secret` is a handle of `secrets.get`; redirects are not followed. */
-globalThis.fetch = async (url, { method = "GET", headers, body, secret, timeoutMs } = {}) => {
-  granted("http", "fetch()");
-  const sent = new Headers(headers);
-  const request = { method: String(method).toUpperCase(), url: String(url), headers: [...sent], timeoutMs, secret: secret?.name };
-  const bytes = body === undefined || body === null ? undefined : asBytes(body);
-  const answer = host.send(stringify(request), bytes);
-  const head = of(answer.head);
-  return new Response(answer.body, { ...head, url: request.url });
 };
 
 // -- other tools
@@ -288,7 +211,7 @@ const ended = (kind, ending) => {
 /** Calls another tool of the host and returns its value. Calls are made one after the other, in the order of the source. */
 export const invoke = async (name, args = {}) => {
   granted("invoke", "invoke()", InvokeError);
-  const { ok, kind, message, ending } = parse(host.invoke(String(name), written("arguments", args)));
+  const { ok, kind, message, ending } = exactJson(host.invoke(String(name), written("arguments", args)));
   if (kind === undefined) return ok.value;
   throw ending === undefined ? new InvokeError(kind, message) : ended(kind, ending);
 };

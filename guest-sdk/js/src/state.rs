@@ -73,7 +73,7 @@ pub(crate) fn answer<'js>(
             match promise.finish() {
                 // A job itself failed, for instance because memory is exhausted: not that no job is left.
                 Err(rquickjs::Error::WouldBlock) if ctx.has_exception() => return Err(rquickjs::Error::Exception),
-                // What a handler awaits by `settled()` is rejected, which makes new work.
+                // A timer or a response makes new work, and so does what a handler awaits by `settled()`, which is rejected.
                 Err(rquickjs::Error::WouldBlock) if answers.get::<_, Function<'js>>("idle")?.call(())? => {}
                 finished => return finished,
             }

@@ -8,6 +8,7 @@
 
 mod commonjs;
 mod defined;
+mod free;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,8 +42,9 @@ extern "C" fn toolcell_js_buffer(bytes: u32) -> *mut u8 {
 
 /// Reads `{"name", "source", "package"?}` from the buffer; `package` is true for a file of an npm package. The answer is in
 /// the buffer then, and its length is returned. It is one of:
-/// - `{"source", "imports", "lines"?}`; `imports` has the names that are imported, by specifier;
-/// - `{"source", "commonjs": {"requires", "exports", "passes_on"}}` for a CommonJS module: specifiers, names, and the
+/// - `{"source", "imports", "free", "lines"?}`; `imports` has the names that are imported, by specifier, and `free` those that
+///   nothing defines: `{"name", "line", "column"}`;
+/// - `{"source", "free", "commonjs": {"requires", "exports", "passes_on"}}` for a CommonJS module: specifiers, names, and the
 ///   specifiers of modules whose exports are exported too;
 /// - `{"faults": [{"message", "line", "column"}]}`.
 #[unsafe(no_mangle)]
@@ -77,16 +79,19 @@ fn read(name: &str, source: &str, is_package: bool) -> Result<Value, Vec<Value>>
         let parsed = Parser::new(&allocator, source, SourceType::cjs()).parse();
         checked(source, parsed.diagnostics)?;
         let says = commonjs::read(&parsed.program);
-        return Ok(json!({ "source": defined::in_text(source, &parsed.program), "commonjs": says }));
+        let free = free::names(source, &parsed.program);
+        return Ok(json!({ "source": defined::in_text(source, &parsed.program), "commonjs": says, "free": free }));
     }
     checked(source, parsed.diagnostics)?;
     if !is_typed {
+        let free = free::names(source, &parsed.program);
         let source = if is_package { defined::in_text(source, &parsed.program) } else { source.to_owned() };
-        return Ok(json!({ "source": source, "imports": imports(&parsed.module_record) }));
+        return Ok(json!({ "source": source, "imports": imports(&parsed.module_record), "free": free }));
     }
     let mut program = parsed.program;
-    let built = SemanticBuilder::new().with_enum_eval(true).build(&program);
+    let built = SemanticBuilder::new().with_build_nodes(true).with_enum_eval(true).build(&program);
     checked(source, built.diagnostics)?;
+    let free = free::of(source, &built.semantic);
     let scoping = built.semantic.into_scoping();
     let options = TransformOptions::default();
     let done = Transformer::new(&allocator, Path::new(name), &options).build_with_scoping(scoping, &mut program);
@@ -107,7 +112,7 @@ fn read(name: &str, source: &str, is_package: bool) -> Result<Value, Vec<Value>>
     }
     // What is left of the imports, without those that were types only.
     let again = Parser::new(&allocator, allocator.alloc_str(&written.code), SourceType::mjs()).parse();
-    Ok(json!({ "source": written.code, "imports": imports(&again.module_record), "lines": lines }))
+    Ok(json!({ "source": written.code, "imports": imports(&again.module_record), "lines": lines, "free": free }))
 }
 
 /// The names that are imported, by specifier.
@@ -135,8 +140,13 @@ fn checked(source: &str, found: impl IntoIterator<Item = OxcDiagnostic>) -> Resu
 
 fn fault_json(source: &str, fault: &OxcDiagnostic) -> Value {
     let at = fault.labels.first().map_or(0, |label| label.offset() as usize);
+    let (line, column) = place(source, at);
+    json!({ "message": fault.message, "line": line, "column": column })
+}
+
+/// The line and the column of a byte, from 1.
+fn place(source: &str, at: usize) -> (usize, usize) {
     let before = source.get(..at).unwrap_or(source);
     let line = before.matches('\n').count() + 1;
-    let column = before.chars().rev().take_while(|char| *char != '\n').count() + 1;
-    json!({ "message": fault.message, "line": line, "column": column })
+    (line, before.chars().rev().take_while(|char| *char != '\n').count() + 1)
 }
