@@ -3,6 +3,7 @@
 //!
 //! Out: the modules as the runtime takes them. Invariant: no file outside of the project's folder is read.
 
+mod absent;
 mod commonjs;
 mod package;
 mod resolve;
@@ -16,6 +17,7 @@ use serde_json::json;
 
 use crate::machine::{Compiled, Machine, Stopped};
 use crate::{Error, ErrorKind, Fault};
+use absent::Absent;
 use resolve::{Resolver, Wanted};
 
 /// Reads modules and strips types: `guest-sdk/js/typescript`, built by `cargo xtask js-runtime`.
@@ -38,6 +40,9 @@ pub(crate) struct Modules {
     imports: BTreeMap<String, BTreeMap<String, String>>,
     /// For each module that was TypeScript, the source's line for each line.
     lines: BTreeMap<String, Vec<u32>>,
+    /// What the runtime lacks of what the modules use.
+    #[serde(skip)]
+    pub(crate) warnings: Vec<String>,
 }
 
 /// One file of the project or of a package.
@@ -82,31 +87,54 @@ enum Read {
     Module {
         source: String,
         imports: BTreeMap<String, BTreeSet<String>>,
+        free: Vec<Free>,
         #[serde(default)]
         lines: Vec<u32>,
     },
     CommonJs {
         source: String,
         commonjs: CommonJs,
+        free: Vec<Free>,
     },
     Faults {
         faults: Vec<Fault>,
     },
 }
 
+/// A name that a module uses and does not define, and its first place.
+#[derive(Deserialize)]
+struct Free {
+    name: String,
+    line: u32,
+}
+
 /// Reads the module `entry` of a project and all that it imports.
 pub(crate) fn collect(project: &Path, entry: &str) -> Result<Modules, Error> {
+    let (modules, absent) = collected(project, entry, &BTreeSet::new())?;
+    let pages = absent.of_a_page();
+    if pages.is_empty() {
+        return Ok(modules);
+    }
+    // Files for a page in a browser: the packages may have others.
+    Ok(match collected(project, entry, &pages) {
+        Ok((others, absent)) if absent.of_a_page().len() < pages.len() => others,
+        _ => modules,
+    })
+}
+
+/// Reads them; `pages` are packages whose files for browsers are not taken.
+fn collected(project: &Path, entry: &str, pages: &BTreeSet<String>) -> Result<(Modules, Absent), Error> {
     let root = project.canonicalize().map_err(|error| Error::file("read the folder", project, &error))?;
     let mut reader = Machine::start(READER, &COMPILED)?;
-    let mut resolver = Resolver::new(&root);
+    let mut resolver = Resolver::new(&root, pages);
     let mut files = BTreeMap::new();
     let mut open = vec![entry.to_owned()];
-    let mut bytes = 0;
+    let (mut bytes, mut absent) = (0, Absent::default());
     while let Some(name) = open.pop() {
         if files.contains_key(&name) {
             continue;
         }
-        let text = if name == resolve::EMPTY { Text::empty() } else { read(&mut reader, &root, &name, &mut bytes)? };
+        let text = if name == resolve::EMPTY { Text::empty() } else { read(&mut reader, &root, &name, &mut bytes, &mut absent)? };
         let (mut meanings, mut missing) = (BTreeMap::new(), BTreeMap::new());
         for specifier in text.specifiers().filter(|specifier| *specifier != SDK) {
             match (resolver.resolve(&name, specifier, text.wanted()), &text) {
@@ -125,7 +153,7 @@ pub(crate) fn collect(project: &Path, entry: &str) -> Result<Modules, Error> {
         }
         files.insert(name, File { text, meanings, missing });
     }
-    written(&files, entry)
+    Ok((Modules { warnings: absent.warnings(), ..written(&files, entry)? }, absent))
 }
 
 /// Writes the files as modules. A CommonJS module that is imported has a second one, its front.
@@ -179,7 +207,13 @@ impl Text {
 }
 
 /// Reads a file of the project, and adds its size to `bytes`.
-fn read(reader: &mut Machine, root: &Path, name: &str, bytes: &mut u64) -> Result<Text, Error> {
+fn read(
+    reader: &mut Machine,
+    root: &Path,
+    name: &str,
+    bytes: &mut u64,
+    absent: &mut Absent,
+) -> Result<Text, Error> {
     let path = root.join(name);
     let real = path.canonicalize().map_err(|error| Error::file("read", &path, &error))?;
     if !real.starts_with(root) {
@@ -217,8 +251,14 @@ fn read(reader: &mut Machine, root: &Path, name: &str, bytes: &mut u64) -> Resul
         Stopped::Other(error) => error,
     })?;
     match serde_json::from_slice(&answer).map_err(Error::internal)? {
-        Read::Module { source, imports, lines } => Ok(Text::Module { source, imports, lines }),
-        Read::CommonJs { source, commonjs: facts } => Ok(Text::CommonJs { source, facts }),
+        Read::Module { source, imports, free, lines } => {
+            absent.add(name, false, &free);
+            Ok(Text::Module { source, imports, lines })
+        }
+        Read::CommonJs { source, commonjs: facts, free } => {
+            absent.add(name, true, &free);
+            Ok(Text::CommonJs { source, facts })
+        }
         Read::Faults { faults } => {
             Err(Error::faults(faults.into_iter().map(|fault| Fault { file: name.to_owned(), ..fault }).collect()))
         }

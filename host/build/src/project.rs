@@ -68,8 +68,9 @@ pub fn build_with(source: &Path, out: Option<&Path>, tell: &dyn Fn(Step)) -> Res
     let (mut tools, mut warnings) = (Vec::new(), String::new());
     let component = match (&entry, language) {
         (Some(entry), Language::JavaScript | Language::TypeScript) => {
-            let made = snapshot::snapshot(&modules::collect(&folder, entry)?)?;
-            (tools, warnings) = (made.tools, made.warnings.join("\n"));
+            let modules = modules::collect(&folder, entry)?;
+            let made = snapshot::snapshot(&modules)?;
+            (tools, warnings) = (made.tools, [modules.warnings, made.warnings].concat().join("\n"));
             described(&made.component, language)?
         }
         (Some(entry), Language::C) => {

@@ -40,7 +40,7 @@ const GRANTED: [(&[&str], &str); 5] = [
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Answer {
-    Definitions { definitions: Vec<Value> },
+    Definitions { definitions: Vec<Value>, warnings: Vec<String> },
     Error { error: String },
 }
 
@@ -73,8 +73,10 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
     let mut machine = Machine::start(&instrumented, &INSTRUMENTED)?;
     let given = serde_json::to_vec(modules).map_err(Error::internal)?;
     let answer = machine.ask(&given).map_err(|error| stopped(error, &modules.entry))?;
-    let definitions = match serde_json::from_slice(&answer).map_err(Error::internal)? {
-        Answer::Definitions { definitions } => definitions.into_iter().map(checked).collect::<Result<Vec<_>, _>>()?,
+    let (definitions, drawn) = match serde_json::from_slice(&answer).map_err(Error::internal)? {
+        Answer::Definitions { definitions, warnings } => {
+            (definitions.into_iter().map(checked).collect::<Result<Vec<_>, _>>()?, warnings)
+        }
         Answer::Error { error } if error.contains("\n    at ") => {
             return Err(Error::raised(error));
         }
@@ -100,7 +102,7 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
         let hint = "import less: one function by its path, where a package offers it";
         return Err(Error::new(ErrorKind::Source, message, hint));
     }
-    let warnings = definitions.iter().flat_map(tools::unenforced).collect();
+    let warnings = drawn.into_iter().chain(definitions.iter().flat_map(tools::unenforced)).collect();
     Ok(Snapshot { component, tools: definitions.into_iter().map(|definition| definition.name).collect(), warnings })
 }
 

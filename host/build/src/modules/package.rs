@@ -74,6 +74,13 @@ impl Package {
         }))
     }
 
+    /// The package without its files for browsers and bundlers, as Node has it.
+    pub(super) fn without_browser(mut self) -> Self {
+        (self.browser, self.module) = (Browser::default(), None);
+        self.exports.iter_mut().chain(self.imports.values_mut()).for_each(Target::forget_browser);
+        self
+    }
+
     pub(super) fn has_exports(&self) -> bool {
         self.exports.is_some()
     }
@@ -132,6 +139,17 @@ impl Target {
                 hold.find_map(|(_, target)| target.chosen(star, wanted))
             }
             Self::Other(_) => None,
+        }
+    }
+
+    fn forget_browser(&mut self) {
+        match self {
+            Self::Any(targets) => targets.iter_mut().for_each(Self::forget_browser),
+            Self::Conditions(conditions) => {
+                conditions.retain(|condition, _| !["browser", "module"].contains(&condition.as_str()));
+                conditions.values_mut().for_each(Self::forget_browser);
+            }
+            Self::File(_) | Self::Other(_) => {}
         }
     }
 }

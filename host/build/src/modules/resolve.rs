@@ -3,7 +3,7 @@
 //! Packages are resolved as bundlers do for browsers, because a tool has no Node. Invariant: a file that is found is in the
 //! project's folder, links followed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
@@ -83,6 +83,8 @@ impl Wanted {
 /// Resolves the specifiers of one project.
 pub(super) struct Resolver<'p> {
     root: &'p Path,
+    /// Packages whose files for browsers are not taken.
+    pages: &'p BTreeSet<String>,
     /// By folder in the project.
     packages: BTreeMap<String, Option<Rc<Package>>>,
 }
@@ -92,9 +94,17 @@ pub(super) fn is_of_package(name: &str) -> bool {
     name.split('/').any(|part| part == PACKAGES)
 }
 
+/// The name of the package that has the file; empty for a file of the project.
+pub(super) fn package_of(file: &str) -> &str {
+    let Some((_, inner)) = file.rsplit_once(&format!("{PACKAGES}/")) else { return "" };
+    let parts = if inner.starts_with('@') { 2 } else { 1 };
+    let end = inner.match_indices('/').nth(parts - 1).map_or(inner.len(), |(at, _)| at);
+    &inner[..end]
+}
+
 impl<'p> Resolver<'p> {
-    pub(super) fn new(root: &'p Path) -> Self {
-        Self { root, packages: BTreeMap::new() }
+    pub(super) fn new(root: &'p Path, pages: &'p BTreeSet<String>) -> Self {
+        Self { root, pages, packages: BTreeMap::new() }
     }
 
     /// The file that `specifier` means in the file `from`, as a path in the project; or [`EMPTY`].
@@ -298,9 +308,11 @@ impl<'p> Resolver<'p> {
         }
         let name = format!("{home}/package.json");
         let read = match self.real(&name) {
-            Some(_) => Package::read(&self.root.join(&name), &name)?.map(Rc::new),
+            Some(_) => Package::read(&self.root.join(&name), &name)?,
             None => None,
         };
+        let is_page = self.pages.contains(package_of(&name));
+        let read = read.map(|package| Rc::new(if is_page { package.without_browser() } else { package }));
         self.packages.insert(home.to_owned(), read.clone());
         Ok(read)
     }

@@ -112,6 +112,8 @@ declare module "toolcell" {
   /** Calls another tool of the host and returns its value. Throws `InvokeError` if there is none. */
   export function invoke<Value = any>(name: string, args?: object): Promise<Value>;
 
+  export const fetch: typeof globalThis.fetch;
+
   /** The value of a promise. Throws a `ToolFailure` if no work is left that could settle it. */
   export function settled<Value>(promise: Promise<Value>): Promise<Value>;
   /** Waits until no other work is left, and gives the errors of promises that nothing handles. They do not end the call then. */
@@ -133,25 +135,9 @@ declare module "toolcell" {
   };
 }
 
-/** Sends a request under the tool's grants. Redirects are not followed. */
-declare function fetch(
-  url: string,
-  options?: {
-    method?: string;
-    headers?: { [name: string]: string } | [string, string][];
-    body?: string | Uint8Array | ArrayBuffer;
-    /** A handle of `secrets.get`: the host puts its value into the request. */
-    secret?: { name: string };
-    timeoutMs?: number;
-  },
-): Promise<{
-  status: number;
-  ok: boolean;
-  url: string;
-  headers: { get(name: string): string | null; has(name: string): boolean };
-  text(): Promise<string>;
-  json(): Promise<any>;
-  bytes(): Promise<Uint8Array>;
-  arrayBuffer(): Promise<ArrayBuffer>;
-}>;
-declare const console: { [level in "trace" | "debug" | "log" | "info" | "warn" | "error"]: (...values: unknown[]) => void };
+/** More of `fetch`, which sends a request under the tool's grants. Redirects are not followed. */
+interface RequestInit {
+  /** A handle of `secrets.get`: the host puts its value into the request. */
+  secret?: { name: string };
+  timeoutMs?: number;
+}

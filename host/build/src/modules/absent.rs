@@ -1,0 +1,75 @@
+//! Names that modules use and that the runtime does not have, and what to use instead.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Free;
+use super::resolve::{is_of_package, package_of};
+
+/// The names of the global object.
+const PRESENT: &str = "AbortController AbortSignal AggregateError Array ArrayBuffer AsyncDisposableStack BigInt BigInt64Array
+    BigUint64Array Blob Boolean CryptoKey CustomEvent DOMException DataView Date DisposableStack Error EvalError Event EventTarget
+    File FinalizationRegistry Float16Array Float32Array Float64Array FormData Function Headers Infinity Int16Array Int32Array
+    Int8Array InternalError Iterator JSON Map Math NaN Number Object Promise Proxy RangeError ReadableStream
+    ReadableStreamDefaultReader ReferenceError Reflect RegExp Request Response Set SharedArrayBuffer String SuppressedError Symbol
+    SyntaxError TextDecoder TextEncoder TypeError URIError URL URLSearchParams Uint16Array Uint32Array Uint8Array
+    Uint8ClampedArray WeakMap WeakRef WeakSet atob btoa clearImmediate clearInterval clearTimeout console crypto decodeURI
+    decodeURIComponent encodeURI encodeURIComponent escape eval fetch globalThis isFinite isNaN parseFloat parseInt performance
+    queueMicrotask self setImmediate setInterval setTimeout structuredClone undefined unescape";
+/// What a CommonJS module gets besides.
+const COMMON_JS: [&str; 4] = ["arguments", "exports", "module", "require"];
+/// What takes the place of a name. Of packages only these are told: what else they use may be for another place.
+const INSTEAD: [(&str, &str); 17] = [
+    ("require", "use import"),
+    ("Buffer", "use Uint8Array, TextEncoder, TextDecoder, btoa and atob"),
+    ("Intl", "use toLocaleString, which has plain English and UTC"),
+    ("WebAssembly", "make a component of the module, and call it with invoke"),
+    ("WebSocket", "use fetch"),
+    ("EventSource", "use fetch"),
+    ("XMLHttpRequest", "use fetch"),
+    ("Worker", "a component has one thread"),
+    ("Atomics", "a component has one thread"),
+    ("__dirname", "a component has no files: import what it needs"),
+    ("__filename", "a component has no files: import what it needs"),
+    ("document", "parse HTML with a package such as cheerio"),
+    ("window", "use globalThis"),
+    ("global", "use globalThis"),
+    ("navigator", "a component runs in no browser"),
+    ("localStorage", "use kv of toolcell"),
+    ("process", "take settings as arguments, and secrets by secrets.get of toolcell"),
+];
+
+/// What was found: a file and a line for each name, of each package once.
+#[derive(Default)]
+pub(super) struct Absent(BTreeMap<(String, String), (String, u32)>);
+
+impl Absent {
+    /// Adds names of a file.
+    pub(super) fn add(&mut self, file: &str, is_common_js: bool, free: &[Free]) {
+        let package = package_of(file);
+        for Free { name, line } in free {
+            if is_common_js && COMMON_JS.contains(&name.as_str()) {
+                continue;
+            }
+            let is_told = !is_of_package(file) || INSTEAD.iter().any(|(known, _)| known == name);
+            if is_told && !PRESENT.split_whitespace().any(|present| present == name) {
+                let place = if package.is_empty() { file } else { package };
+                self.0.entry((place.to_owned(), name.clone())).or_insert_with(|| (file.to_owned(), *line));
+            }
+        }
+    }
+
+    /// The packages that use names of a page in a browser.
+    pub(super) fn of_a_page(&self) -> BTreeSet<String> {
+        let used = self.0.iter().filter(|((_, name), _)| ["document", "window"].contains(&name.as_str()));
+        used.map(|(_, (file, _))| package_of(file).to_owned()).filter(|package| !package.is_empty()).collect()
+    }
+
+    /// A sentence for each.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let told = self.0.iter().map(|((_, name), (file, line))| {
+            let advice = INSTEAD.iter().find(|(known, _)| known == name).map_or("nothing defines it", |(_, advice)| advice);
+            format!("{file}:{line}: `{name}` is not there in a component: {advice}")
+        });
+        told.collect()
+    }
+}
