@@ -39,6 +39,7 @@ pub(crate) fn run() -> Result<()> {
     let examples = ["python", "c"].map(|language| projects(&root().join("example-tools").join(language)));
     let examples = examples.into_iter().collect::<Result<Vec<_>>>()?.concat();
     let packages = Packages::install()?;
+    crate::platform::compare(&packages.node)?;
     let with_packages = projects(&root().join("example-tools/npm"))?.into_iter();
     let with_packages = with_packages.map(|project| packages.project(&project, &bench.place.join("npm")));
     let with_packages = with_packages.collect::<Result<Vec<_>>>()?;

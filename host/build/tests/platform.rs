@@ -1,0 +1,151 @@
+//! The web platform of the JavaScript runtime, in a cell.
+
+mod common;
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::thread;
+
+use serde_json::{Value, json};
+use toolcell::{Component, Engine, Executor, Grants, HttpRule, Missing, ToolCall};
+use toolcell_build::build;
+
+/// Expressions, each followed by a line with `= ` and the answer of Node 22, which `cargo xtask platform` checks.
+const EXPRESSIONS: &str = include_str!("../../../tests/platform/web.txt");
+
+/// The outcome of one call of the tool that this source makes.
+fn called(source: &str, grants: Grants, arguments: &Value) -> Value {
+    let place = tempfile::tempdir().expect("a folder");
+    fs::write(place.path().join("tool.js"), source).expect("written");
+    let built = build(place.path(), None).expect("it builds");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let answer = runtime.block_on(async {
+        let engine = Engine::builder().cache(env!("CARGO_TARGET_TMPDIR")).build().expect("an engine");
+        let bytes = fs::read(Path::new(&built.component)).expect("a component");
+        let component = Component::load_with(&engine, bytes, grants, Missing::Refused).await.expect("it loads");
+        let tool = component.tool("probe").expect("the tool");
+        Executor::new().call(tool, ToolCall::with_value("1", "probe", arguments), toolcell::CallOptions::default()).await
+    });
+    serde_json::to_value(answer.result).expect("JSON")
+}
+
+#[test]
+fn expressions_have_the_values_that_node_gives() {
+    let source = r#"import { tool } from "toolcell";
+const AsyncFunction = (async () => {}).constructor;
+const value = async (line) => {
+  try { return String(await new AsyncFunction(`return (${line})`)()); } catch (error) { return `throws ${error?.name}`; }
+};
+export default tool({ name: "probe", description: "Evaluates.", handler: async ({ lines }) => {
+  const values = [];
+  for (const line of lines) values.push(await value(line));
+  return values;
+} });
+"#;
+    let lines: Vec<_> = EXPRESSIONS.lines().filter(|line| !line.starts_with("= ") && !line.is_empty()).collect();
+    let expected: Vec<_> = EXPRESSIONS.lines().filter_map(|line| line.strip_prefix("= ")).collect();
+    let answer = called(source, Grants::default(), &json!({ "lines": lines }));
+    let values = answer["ok"]["value"].as_array().unwrap_or_else(|| panic!("no values: {answer}"));
+    assert_eq!(values.len(), expected.len());
+    for ((line, value), expected) in lines.iter().zip(values).zip(expected) {
+        assert_eq!(value, expected, "{line}");
+    }
+}
+
+/// What the build of this source warns of.
+fn warned(source: &str) -> String {
+    let place = tempfile::tempdir().expect("a folder");
+    fs::write(place.path().join("tool.js"), source).expect("written");
+    build(place.path(), None).expect("it builds").warnings
+}
+
+/// A tool with this handler.
+fn with_handler(handler: &str) -> String {
+    format!("import {{ tool }} from \"toolcell\";\ntool({{ name: \"probe\", description: \"Probes.\", handler: {handler} }});\n")
+}
+
+#[test]
+fn the_build_warns_of_names_that_the_runtime_lacks() {
+    let names = called(&with_handler("() => Object.getOwnPropertyNames(globalThis)"), Grants::default(), &json!({}));
+    let names: Vec<_> = names["ok"]["value"].as_array().expect("names").iter().filter_map(Value::as_str).collect();
+    assert!(names.len() > 90, "{names:?}");
+    assert_eq!(warned(&with_handler(&format!("() => [{}].length", names.join(", ")))), "");
+    // A name whose type is asked for first may be missing.
+    let handler = "() => [typeof window, window, Buffer.from(\"\"),\n  nowhere]";
+    assert_eq!(
+        warned(&with_handler(handler)),
+        "tool.js:2: `Buffer` is not there in a component: use Uint8Array, TextEncoder, TextDecoder, btoa and atob\n\
+         tool.js:3: `nowhere` is not there in a component: nothing defines it"
+    );
+}
+
+/// Arguments, and what becomes of them: the types of the members, and the members themselves.
+#[test]
+fn integers_keep_their_digits() {
+    let schema = r##"{ type: "object", properties: { wide: { type: "integer", format: "int64" }, list: { type: "array",
+      items: { $ref: "#/$defs/wide" } }, plain: { type: "integer" } }, $defs: { wide: { type: "integer", format: "uint64" } } }"##;
+    let source = with_handler("(args) => [Object.values(args).flat().map((value) => typeof value), args]")
+        .replace("handler:", &format!("parameters: {schema}, handler:"));
+    for (arguments, expected) in [
+        (r#"{"wide":9007199254740993}"#, r#"[["bigint"],{"wide":9007199254740993}]"#),
+        (r#"{"wide":5}"#, r#"[["number"],{"wide":5}]"#),
+        (r#"{"list":[18446744073709551615,1]}"#, r#"[["bigint","number"],{"list":[18446744073709551615,1]}]"#),
+        (r#"{"plain":9007199254740992}"#, r#"[["number"],{"plain":9007199254740992}]"#),
+        (r#"{"text":"\"9007199254740993"}"#, r#"[["string"],{"text":"\"9007199254740993"}]"#),
+        (r#"{"plain":9007199254740993}"#, "the argument `plain` is 9007199254740993, which does not fit"),
+        (r#"{"wide":92233720368547758070}"#, "the argument `wide` is 92233720368547758070, which does not fit"),
+    ] {
+        let arguments: Value = serde_json::from_str(arguments).expect("JSON");
+        let answer = called(&source, Grants::default(), &arguments).to_string();
+        assert!(answer.contains(expected), "{arguments}: {answer}");
+    }
+}
+
+/// Answers with the path, once so many requests have arrived.
+fn together(count: usize) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    thread::spawn(move || {
+        let arrived: Vec<_> = (0..count).map(|_| read(listener.accept().expect("a connection").0)).collect();
+        for (mut connection, path) in arrived {
+            let length = path.len();
+            let _ = write!(connection, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{path}");
+        }
+    });
+    port
+}
+
+/// A connection, and the path of its request.
+fn read(mut connection: TcpStream) -> (TcpStream, String) {
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") {
+        connection.read_exact(&mut byte).expect("a request");
+        head.push(byte[0]);
+    }
+    let path = String::from_utf8_lossy(&head).split(' ').nth(1).expect("a path").to_owned();
+    (connection, path)
+}
+
+/// The server answers none of the requests before it has all.
+#[test]
+fn requests_are_on_their_way_together() {
+    let port = together(4);
+    let rule: HttpRule = format!("GET http://127.0.0.1:{port}").parse().expect("a rule");
+    let mut grants = Grants::default();
+    grants.http = vec![rule.with_private(["127.0.0.0/8".parse().expect("a network")])];
+    let source = format!(
+        r#"import {{ fetch, tool }} from "toolcell";
+const server = "http://127.0.0.1:{port}";
+const needs = [{{ kind: "http", pattern: `GET ${{server}}`, reason: "to ask it" }}];
+export default tool({{ name: "probe", description: "Asks.", needs, handler: async () => {{
+  const given = await fetch(`${{server}}/never`, {{ signal: AbortSignal.abort() }}).catch((error) => error.name);
+  const all = [..."abcd"].map((path) => fetch(`${{server}}/${{path}}`).then((response) => response.text()));
+  return [given, ...await Promise.all(all)];
+}} }});
+"#
+    );
+    let answer = called(&source, grants, &json!({}));
+    assert_eq!(answer["ok"]["value"], json!(["AbortError", "/a", "/b", "/c", "/d"]), "{answer}");
+}
