@@ -24,9 +24,16 @@ const FILES: [&str; 13] = [
     "src/answers.js",
 ];
 
+/// The part that has no `Intl`, and those that take its place where the feature `intl` is on.
+const PLAIN: &str = "src/web/locale.js";
+const INTL: [&str; 5] =
+    ["src/intl/options.js", "src/intl/numbers.js", "src/intl/dates.js", "src/intl/words.js", "src/intl/locale.js"];
+
 fn main() {
     let mut module = String::new();
-    for file in FILES {
+    let has_intl = env::var_os("CARGO_FEATURE_INTL").is_some();
+    let files = FILES.iter().flat_map(|file| if has_intl && *file == PLAIN { &INTL[..] } else { std::slice::from_ref(file) });
+    for file in files {
         println!("cargo::rerun-if-changed={file}");
         let text = fs::read_to_string(file).expect("a file of this package");
         for line in text.lines().map(str::trim) {

@@ -1,4 +1,4 @@
-//! Builds the JavaScript runtime and the reader of modules, which are in the repository as WebAssembly.
+//! Builds the JavaScript runtimes, without and with `Intl`, and the reader of modules, which are in the repository as WebAssembly.
 //!
 //! QuickJS is C: Zig's compiler, from the Python package `ziglang`, compiles it. `ZIG_PYTHON` names the Python that has it.
 //! A file beside the modules has the digest of their sources, so that a test without Zig finds sources that were changed
@@ -15,13 +15,16 @@ use sha2::{Digest as _, Sha256};
 use crate::shell::{root, say};
 
 const TARGET: &str = "wasm32-unknown-unknown";
-/// What is built, and the file in `host/build/runtime` that it becomes.
-const MODULES: [(&str, &str); 2] =
-    [("toolcell_js_runtime.wasm", "runtime.wasm"), ("toolcell_js_modules.wasm", "modules.wasm")];
+/// A package, its features, and the file in `host/build/runtime` that it becomes.
+const MODULES: [(&str, &str, &str); 3] = [
+    ("toolcell-js-runtime", "", "runtime.wasm"),
+    ("toolcell-js-runtime", "intl", "runtime_intl.wasm"),
+    ("toolcell-js-modules", "", "modules.wasm"),
+];
 /// The file with the digest of the sources.
 const DIGEST: &str = "host/build/runtime/sources.sha256";
 
-/// Builds both and replaces the files, and tells which of them changed.
+/// Builds them and replaces the files, and tells which of them changed.
 pub(crate) fn run() -> Result<()> {
     let root = root();
     let workspace = root.join("guest-sdk/js");
@@ -37,17 +40,18 @@ pub(crate) fn run() -> Result<()> {
     let compile = format!("{drop_target}\nexec {python} -m ziglang cc -target wasm32-freestanding \"${{args[@]}}\"");
     let compiler = script(&tools.join("cc"), &compile)?;
     let archiver = script(&tools.join("ar"), &format!("exec {python} -m ziglang ar \"$@\""))?;
-    let status = Command::new("cargo")
-        .current_dir(&workspace)
-        .args(["build", "--release", "--locked", "--workspace", "--target", TARGET])
-        .env("CC_wasm32_unknown_unknown", compiler)
-        .env("AR_wasm32_unknown_unknown", archiver)
-        .env("CARGO_ENCODED_RUSTFLAGS", without_paths(root)?)
-        // The interpreter is inlined more than with `-Os`: a call costs a third less, and a component has 0.3 MB more.
-        .env("CFLAGS_wasm32_unknown_unknown", "-fno-sanitize=undefined -O2")
-        .status()?;
-    ensure!(status.success(), "the runtime does not build");
-    for (built, kept) in MODULES {
+    for (package, features, kept) in MODULES {
+        let status = Command::new("cargo")
+            .current_dir(&workspace)
+            .args(["build", "--release", "--locked", "--target", TARGET, "--package", package, "--features", features])
+            .env("CC_wasm32_unknown_unknown", &compiler)
+            .env("AR_wasm32_unknown_unknown", &archiver)
+            .env("CARGO_ENCODED_RUSTFLAGS", without_paths(root)?)
+            // The interpreter is inlined more than with `-Os`: a call costs a third less, and a component has 0.3 MB more.
+            .env("CFLAGS_wasm32_unknown_unknown", "-fno-sanitize=undefined -O2")
+            .status()?;
+        ensure!(status.success(), "{kept} does not build");
+        let built = format!("{}.wasm", package.replace('-', "_"));
         let new = fs::read(workspace.join("target").join(TARGET).join("release").join(built))?;
         let kept = root.join("host/build/runtime").join(kept);
         let is_same = fs::read(&kept).is_ok_and(|old| old == new);

@@ -55,6 +55,8 @@ pub(crate) fn object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
         "inflate" => crate::bytes::inflate,
         "invoke" => |name: String, arguments: String| invoked(&name, &arguments),
     }
+    #[cfg(feature = "intl")]
+    crate::intl::add(ctx, &host)?;
     Ok(host)
 }
 

@@ -10,6 +10,8 @@ mod calls;
 mod ending;
 mod flights;
 mod host;
+#[cfg(feature = "intl")]
+mod intl;
 mod load;
 mod modules;
 mod outcome;

@@ -43,6 +43,9 @@ pub(crate) struct Modules {
     /// What the runtime lacks of what the modules use.
     #[serde(skip)]
     pub(crate) warnings: Vec<String>,
+    /// They need the runtime that has `Intl`.
+    #[serde(skip)]
+    pub(crate) uses_intl: bool,
 }
 
 /// One file of the project or of a package.
@@ -106,6 +109,8 @@ enum Read {
 struct Free {
     name: String,
     line: u32,
+    /// The module asks first if the name is there.
+    is_asked: bool,
 }
 
 /// Reads the module `entry` of a project and all that it imports.
@@ -153,7 +158,7 @@ fn collected(project: &Path, entry: &str, pages: &BTreeSet<String>) -> Result<(M
         }
         files.insert(name, File { text, meanings, missing });
     }
-    Ok((Modules { warnings: absent.warnings(), ..written(&files, entry)? }, absent))
+    Ok((Modules { warnings: absent.warnings(), uses_intl: absent.uses_intl(), ..written(&files, entry)? }, absent))
 }
 
 /// Writes the files as modules. A CommonJS module that is imported has a second one, its front.

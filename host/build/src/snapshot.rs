@@ -21,10 +21,10 @@ use crate::modules::Modules;
 use crate::trim::{self, Unused};
 use crate::{Error, ErrorKind, tools};
 
-/// The runtime: `guest-sdk/js`, built by `cargo xtask js-runtime`.
-const RUNTIME: &[u8] = include_bytes!("../runtime/runtime.wasm");
-/// The runtime, as [`Wizer::instrument`] writes it.
-static INSTRUMENTED: Compiled = Compiled::new();
+/// The runtimes: `guest-sdk/js`, built by `cargo xtask js-runtime`, and each as [`Wizer::instrument`] writes it.
+static PLAIN: Runtime = Runtime(include_bytes!("../runtime/runtime.wasm"), Compiled::new());
+/// The one that has `Intl`.
+static WITH_INTL: Runtime = Runtime(include_bytes!("../runtime/runtime_intl.wasm"), Compiled::new());
 /// What the runtime exports to end the loading.
 const SEAL: &str = "toolcell_js_seal";
 /// Interfaces that a component imports only if its tools need one of these kinds. Requests take handles of secrets.
@@ -35,6 +35,8 @@ const GRANTED: [(&[&str], &str); 5] = [
     (&["reveal"], "toolcell:tool/reveal@0.1.0"),
     (&["secret", "http"], "toolcell:tool/secrets@0.1.0"),
 ];
+
+struct Runtime(&'static [u8], Compiled);
 
 /// What the runtime answers.
 #[derive(Deserialize)]
@@ -69,8 +71,9 @@ pub(crate) struct Snapshot {
 pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
     let mut wizer = Wizer::new();
     wizer.init_func(SEAL);
-    let (context, instrumented) = wizer.instrument(RUNTIME).map_err(Error::internal)?;
-    let mut machine = Machine::start(&instrumented, &INSTRUMENTED)?;
+    let Runtime(runtime, compiled) = if modules.uses_intl { &WITH_INTL } else { &PLAIN };
+    let (context, instrumented) = wizer.instrument(runtime).map_err(Error::internal)?;
+    let mut machine = Machine::start(&instrumented, compiled)?;
     let given = serde_json::to_vec(modules).map_err(Error::internal)?;
     let answer = machine.ask(&given).map_err(|error| stopped(error, &modules.entry))?;
     let (definitions, drawn) = match serde_json::from_slice(&answer).map_err(Error::internal)? {

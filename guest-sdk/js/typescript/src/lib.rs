@@ -43,7 +43,7 @@ extern "C" fn toolcell_js_buffer(bytes: u32) -> *mut u8 {
 /// Reads `{"name", "source", "package"?}` from the buffer; `package` is true for a file of an npm package. The answer is in
 /// the buffer then, and its length is returned. It is one of:
 /// - `{"source", "imports", "free", "lines"?}`; `imports` has the names that are imported, by specifier, and `free` those that
-///   nothing defines: `{"name", "line", "column"}`;
+///   nothing defines: `{"name", "line", "column", "is_asked"}`;
 /// - `{"source", "free", "commonjs": {"requires", "exports", "passes_on"}}` for a CommonJS module: specifiers, names, and the
 ///   specifiers of modules whose exports are exported too;
 /// - `{"faults": [{"message", "line", "column"}]}`.

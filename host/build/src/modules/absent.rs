@@ -18,10 +18,9 @@ const PRESENT: &str = "AbortController AbortSignal AggregateError Array ArrayBuf
 /// What a CommonJS module gets besides.
 const COMMON_JS: [&str; 4] = ["arguments", "exports", "module", "require"];
 /// What takes the place of a name. Of packages only these are told: what else they use may be for another place.
-const INSTEAD: [(&str, &str); 17] = [
+const INSTEAD: [(&str, &str); 16] = [
     ("require", "use import"),
     ("Buffer", "use Uint8Array, TextEncoder, TextDecoder, btoa and atob"),
-    ("Intl", "use toLocaleString, which has plain English and UTC"),
     ("WebAssembly", "make a component of the module, and call it with invoke"),
     ("WebSocket", "use fetch"),
     ("EventSource", "use fetch"),
@@ -38,35 +37,48 @@ const INSTEAD: [(&str, &str); 17] = [
     ("process", "take settings as arguments, and secrets by secrets.get of toolcell"),
 ];
 
-/// What was found: a file and a line for each name, of each package once.
+/// The name of which one runtime has the object. A method with options that only this one honours counts as a use of it.
+const INTL: &str = "Intl";
+
+/// What was found.
 #[derive(Default)]
-pub(super) struct Absent(BTreeMap<(String, String), (String, u32)>);
+pub(super) struct Absent {
+    /// A file and a line for each name, of each package once.
+    names: BTreeMap<(String, String), (String, u32)>,
+    uses_intl: bool,
+}
 
 impl Absent {
     /// Adds names of a file.
     pub(super) fn add(&mut self, file: &str, is_common_js: bool, free: &[Free]) {
         let package = package_of(file);
-        for Free { name, line } in free {
-            if is_common_js && COMMON_JS.contains(&name.as_str()) {
+        for Free { name, line, is_asked } in free {
+            self.uses_intl |= name == INTL;
+            if *is_asked || name == INTL || (is_common_js && COMMON_JS.contains(&name.as_str())) {
                 continue;
             }
             let is_told = !is_of_package(file) || INSTEAD.iter().any(|(known, _)| known == name);
             if is_told && !PRESENT.split_whitespace().any(|present| present == name) {
                 let place = if package.is_empty() { file } else { package };
-                self.0.entry((place.to_owned(), name.clone())).or_insert_with(|| (file.to_owned(), *line));
+                self.names.entry((place.to_owned(), name.clone())).or_insert_with(|| (file.to_owned(), *line));
             }
         }
     }
 
     /// The packages that use names of a page in a browser.
     pub(super) fn of_a_page(&self) -> BTreeSet<String> {
-        let used = self.0.iter().filter(|((_, name), _)| ["document", "window"].contains(&name.as_str()));
+        let used = self.names.iter().filter(|((_, name), _)| ["document", "window"].contains(&name.as_str()));
         used.map(|(_, (file, _))| package_of(file).to_owned()).filter(|package| !package.is_empty()).collect()
+    }
+
+    /// A module names `Intl`, or needs it.
+    pub(super) fn uses_intl(&self) -> bool {
+        self.uses_intl
     }
 
     /// A sentence for each.
     pub(super) fn warnings(&self) -> Vec<String> {
-        let told = self.0.iter().map(|((_, name), (file, line))| {
+        let told = self.names.iter().map(|((_, name), (file, line))| {
             let advice = INSTEAD.iter().find(|(known, _)| known == name).map_or("nothing defines it", |(_, advice)| advice);
             format!("{file}:{line}: `{name}` is not there in a component: {advice}")
         });
