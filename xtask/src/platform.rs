@@ -1,4 +1,4 @@
-//! The answers in `tests/platform/web.txt`, compared with Node's. A test compares them with those of a cell.
+//! The answers in `tests/platform`, compared with Node's. A test compares them with those of a cell.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use crate::registries::Packages;
 use crate::shell::root;
 
 /// Each line has an expression, and the next one `= ` and its answer.
-const EXPRESSIONS: &str = "tests/platform/web.txt";
+const EXPRESSIONS: [&str; 2] = ["tests/platform/web.txt", "tests/platform/intl.txt"];
 /// Prints the expressions for which Node has another answer, and fails if there is one.
 const PROGRAM: &str = r#"
 const AsyncFunction = (async () => {}).constructor;
@@ -35,9 +35,11 @@ pub(crate) fn run() -> Result<()> {
 
 /// Compares with this Node.
 pub(crate) fn compare(node: &Path) -> Result<()> {
-    let mut command = Command::new(node);
-    command.arg("-e").arg(PROGRAM).arg(root().join(EXPRESSIONS));
-    let status = command.env_clear().env("TZ", "UTC").env("LANG", "C.UTF-8").status().context("Node does not start")?;
-    ensure!(status.success(), "answers in {EXPRESSIONS} are not Node's");
+    for expressions in EXPRESSIONS {
+        let mut command = Command::new(node);
+        command.arg("-e").arg(PROGRAM).arg(root().join(expressions));
+        let status = command.env_clear().env("TZ", "UTC").env("LANG", "C.UTF-8").status();
+        ensure!(status.context("Node does not start")?.success(), "answers in {expressions} are not Node's");
+    }
     Ok(())
 }

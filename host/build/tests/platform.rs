@@ -14,6 +14,8 @@ use toolcell_build::build;
 
 /// Expressions, each followed by a line with `= ` and the answer of Node 22, which `cargo xtask platform` checks.
 const EXPRESSIONS: &str = include_str!("../../../tests/platform/web.txt");
+/// As above, for `Intl`.
+const INTL: &str = include_str!("../../../tests/platform/intl.txt");
 
 /// The outcome of one call of the tool that this source makes.
 fn called(source: &str, grants: Grants, arguments: &Value) -> Value {
@@ -31,9 +33,8 @@ fn called(source: &str, grants: Grants, arguments: &Value) -> Value {
     serde_json::to_value(answer.result).expect("JSON")
 }
 
-#[test]
-fn expressions_have_the_values_that_node_gives() {
-    let source = r#"import { tool } from "toolcell";
+/// Evaluates the lines, and gives the texts of their values.
+const EVALUATOR: &str = r#"import { tool } from "toolcell";
 const AsyncFunction = (async () => {}).constructor;
 const value = async (line) => {
   try { return String(await new AsyncFunction(`return (${line})`)()); } catch (error) { return `throws ${error?.name}`; }
@@ -44,13 +45,78 @@ export default tool({ name: "probe", description: "Evaluates.", handler: async (
   return values;
 } });
 "#;
-    let lines: Vec<_> = EXPRESSIONS.lines().filter(|line| !line.starts_with("= ") && !line.is_empty()).collect();
-    let expected: Vec<_> = EXPRESSIONS.lines().filter_map(|line| line.strip_prefix("= ")).collect();
+
+/// Compares the values in a cell with those of the text.
+fn compare(source: &str, text: &str) {
+    let lines: Vec<_> = text.lines().filter(|line| !line.starts_with("= ") && !line.is_empty()).collect();
+    let expected: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("= ")).collect();
     let answer = called(source, Grants::default(), &json!({ "lines": lines }));
     let values = answer["ok"]["value"].as_array().unwrap_or_else(|| panic!("no values: {answer}"));
     assert_eq!(values.len(), expected.len());
     for ((line, value), expected) in lines.iter().zip(values).zip(expected) {
         assert_eq!(value, expected, "{line}");
+    }
+}
+
+#[test]
+fn expressions_have_the_values_that_node_gives() {
+    compare(EVALUATOR, EXPRESSIONS);
+}
+
+#[test]
+fn intl_has_the_values_that_node_gives() {
+    compare(&EVALUATOR.replace("const AsyncFunction", "void Intl;\nconst AsyncFunction"), INTL);
+}
+
+/// Other languages, calendars and forms, each with the part of the error that names it.
+#[test]
+fn intl_names_the_locale_or_option_that_it_lacks() {
+    let cases = [
+        ("new Intl.DateTimeFormat('de-CH')", r#"the locale "de-CH""#),
+        ("new Date(0).toLocaleDateString('de-CH', { timeZone: 'Europe/Zurich' })", r#"the locale "de-CH""#),
+        ("(5).toLocaleString('fr')", r#"the locale "fr""#),
+        ("'a'.localeCompare('b', 'sv')", r#"the locale "sv""#),
+        ("['a'].toLocaleString('de')", r#"the locale "de""#),
+        ("[5].toLocaleString('de')", r#"the locale "de""#),
+        ("new Intl.NumberFormat('en-GB')", r#"the locale "en-GB""#),
+        ("new Intl.DateTimeFormat('en-u-ca-buddhist')", r#"the calendar "buddhist""#),
+        ("new Intl.DateTimeFormat('en', { calendar: 'hebrew' })", r#"the option calendar "hebrew""#),
+        ("new Intl.NumberFormat('en-u-nu-arab')", r#"the numberingSystem "arab""#),
+        ("new Intl.NumberFormat('en', { numberingSystem: 'deva' })", r#"the option numberingSystem "deva""#),
+        ("new Intl.NumberFormat('en', { notation: 'compact' })", r#"the option notation "compact""#),
+        ("new Intl.NumberFormat('en', { style: 'unit', unit: 'liter' })", r#"the unit "liter""#),
+        ("(5).toLocaleString('en', { roundingMode: 'floor' })", r#"the option roundingMode "floor""#),
+        ("new Intl.DateTimeFormat('en', { timeZoneName: 'longGeneric' })", r#"the option timeZoneName "longGeneric""#),
+        ("new Intl.DateTimeFormat('en', { hour: 'numeric', second: 'numeric' })", r#"the combination of "hour, second""#),
+        ("new Intl.DateTimeFormat().formatRange(0, 1)", r#"the method "formatRange""#),
+        ("new Intl.Collator('en', { collation: 'phonebk' })", r#"the option collation "phonebk""#),
+        ("new Intl.Locale('ar').weekInfo", r#"the locale "ar""#),
+        ("Intl.getCanonicalLocales('iw')", r#"the locale "iw""#),
+    ];
+    let guarded = |code: &str| format!("try {{ return String(({code})) }} catch (error) {{ return `${{error}}` }}");
+    let lines: Vec<_> = cases.iter().map(|(code, _)| format!("(() => {{ {} }})()", guarded(code))).collect();
+    let source = EVALUATOR.replace("const AsyncFunction", "void Intl;\nconst AsyncFunction");
+    let answer = called(&source, Grants::default(), &json!({ "lines": lines }));
+    for ((code, named), value) in cases.iter().zip(answer["ok"]["value"].as_array().expect("values")) {
+        let value = value.as_str().expect("a text");
+        assert!(value.starts_with("RangeError: ") && value.contains(named) && value.contains("is not here"), "{code}: {value}");
+    }
+}
+
+/// Handlers, and whether they need the runtime with `Intl`.
+#[test]
+fn a_module_that_uses_intl_gets_the_runtime_with_it() {
+    for (handler, has_intl) in [
+        ("() => [typeof globalThis['In' + 'tl'], (5).toLocaleString('en-US', { maximumFractionDigits: 0 })]", false),
+        ("(args, { locale }) => [typeof globalThis['In' + 'tl'], new Date(0).toLocaleString(locale)]", false),
+        ("() => [typeof Intl]", true),
+        ("() => [typeof globalThis.Intl]", true),
+        ("() => [typeof globalThis['In' + 'tl'], new Date(0).toLocaleDateString('en-US', { timeZone: 'Asia/Tokyo' })]", true),
+        ("(_, options) => [typeof globalThis['In' + 'tl'], () => (5).toLocaleString('en-US', options)]", true),
+    ] {
+        let answer = called(&with_handler(&format!("(...given) => ({handler})(...given)[0]")), Grants::default(), &json!({}));
+        let expected = if has_intl { "object" } else { "undefined" };
+        assert_eq!(answer["ok"]["value"], expected, "{handler}: {answer}");
     }
 }
 

@@ -6,8 +6,7 @@ const ERAS = { long: ["Before Christ", "Anno Domini"], short: ["BC", "AD"], narr
 const ORDERS = {
   d: "d", M: "M", Md: "M/d", L: "L", Ld: "L d", y: "y", yM: "M/y", yMd: "M/d/y", yL: "L y", yLd: "L d, y",
   Gy: "y G", GyM: "M y G", GyMd: "M/d/y G", GyL: "L y G", GyLd: "L d, y G", GMd: "M/d G", GLd: "L d G",
-  E: "E", Ed: "d E", EM: "M E", EL: "L E", EMd: "E, M/d", ELd: "E, L d", Ey: "y E", EyM: "M/y E", EyMd: "E, M/d/y", EyL: "L y E", EyLd: "E, L d, y",
-  EGMd: "E, M/d G", EGLd: "E, L d G", EGy: "y G E", EGyL: "L y G E", EGyLd: "E, L d, y G",
+  E: "E", Ed: "d E", EMd: "E, M/d", ELd: "E, L d", EyMd: "E, M/d/y", EyLd: "E, L d, y", EGMd: "E, M/d G", EGLd: "E, L d G", EGyLd: "E, L d, y G",
 };
 const TIMES = ["h", "hm", "hms", "m", "ms", "s"];
 const WIDTHS = { weekday: ["narrow", "short", "long"], era: ["narrow", "short", "long"], year: ["2-digit", "numeric"],
@@ -22,6 +21,9 @@ const DATE_STYLES = {
 const CLOCK = { hour: "numeric", minute: "2-digit", second: "2-digit" };
 const TIME_STYLES = { full: { ...CLOCK, timeZoneName: "long" }, long: { ...CLOCK, timeZoneName: "short" }, medium: CLOCK, short: { hour: "numeric", minute: "2-digit" } };
 const DATE_FIELDS = ["weekday", "year", "month", "day"], TIME_FIELDS = ["dayPeriod", "hour", "minute", "second", "fractionalSecondDigits"];
+
+const HOURS = { h11: (hour) => hour % 12, h12: (hour) => hour % 12 || 12, h23: (hour) => hour, h24: (hour) => hour || 24 };
+const isHalf = (cycle) => cycle === "h11" || cycle === "h12";
 
 const OFFSET = /^([+-])([01]\d|2[0-3])(?::?([0-5]\d))?$/;
 const two = (number) => String(number).padStart(2, "0");
@@ -41,7 +43,10 @@ const offsetText = (offset, isLong) => {
   const rest = seconds > 0 ? `:${two(minutes)}:${two(seconds)}` : isLong || minutes > 0 ? `:${two(minutes)}` : "";
   return `GMT${offset < 0 ? "-" : "+"}${isLong ? two(hours) : hours}${rest}`;
 };
-const zoneText = (zone, second, width) => {
+/** Other names of UTC whose English name is another one. */
+const GREENWICH = ["etc/gmt+0", "etc/gmt-0", "etc/gmt0", "etc/greenwich", "greenwich"];
+const zoneText = ({ zone, isGreenwich }, second, width) => {
+  if (isGreenwich) return width === "long" && second >= 0 ? "Greenwich Mean Time" : "GMT";
   const name = width.endsWith("Offset") || isFixed(zone) ? "" : host.zoneName(zone, second, width === "long");
   return name === "" ? offsetText(offsetAt(zone, second), width.startsWith("long")) : name;
 };
@@ -59,12 +64,12 @@ const patternOf = (fields, cycle) => {
     for (const letter of ORDERS[date]) pattern.push(letters[letter] ?? letter);
   }
   const isClock = hour !== undefined || minute !== undefined || second !== undefined;
-  const isTwelve = cycle === "h11" || cycle === "h12", isPeriod = dayPeriod !== undefined && (hour === undefined || isTwelve);
+  const isTwelve = isHalf(cycle), isPeriod = dayPeriod !== undefined && (hour === undefined || isTwelve);
   const time = [];
   if (isClock) {
     let kept = [hour && "h", minute && "m", second && "s"].filter(Boolean).join("");
     if (digits !== undefined && (kept === "hm" || kept === "m")) kept += "s";
-    if (!TIMES.includes(kept) || (digits !== undefined && (kept === "h" || (kept === "s" && second === "2-digit"))) || (isPeriod && hour === undefined)) no();
+    if (!TIMES.includes(kept) || (digits !== undefined && (kept === "h" || (kept === "s" && second === "2-digit"))) || (kept === "h" && !isTwelve && timeZoneName?.endsWith("Offset")) || (isPeriod && hour === undefined)) no();
     for (const letter of kept) {
       if (time.length > 0) time.push(":");
       const isAlone = kept.length === 1;
@@ -73,25 +78,28 @@ const patternOf = (fields, cycle) => {
       if (letter === "s") time.push(["second", isAlone ? "numeric" : "2-digit"]);
     }
     if (digits !== undefined) time.push(".", ["fractionalSecond", digits]);
-    if (hour !== undefined && isPeriod) time.push(" ", ["dayPeriod", dayPeriod]);
+    if (hour !== undefined && isPeriod) time.push(kept === "h" || timeZoneName === undefined ? " " : "\u202f", ["dayPeriod", dayPeriod]);
     else if (hour !== undefined && isTwelve) time.push("\u202f", ["dayPeriod", "half"]);
   } else if (digits !== undefined) {
     if (isPeriod) no();
     time.push(["fractionalSecond", digits]);
-  } else if (isPeriod) time.push(["dayPeriod", dayPeriod]);
+  } else if (isPeriod) {
+    if (timeZoneName !== undefined) no();
+    time.push(["dayPeriod", dayPeriod]);
+  }
   if (timeZoneName !== undefined) time.push(...(time.length > 0 ? [" "] : []), ["timeZoneName", timeZoneName]);
-  if (pattern.length > 0 && time.length > 0) pattern.push(month === "long" ? " at " : ", ");
+  if (pattern.length > 0 && time.length > 0) pattern.push(date === "E" && hour && minute && !digits && !timeZoneName ? " " : month === "long" ? " at " : ", ");
   return [...pattern, ...time];
 };
 
-const dateState = (locales, given, needed = "any", defaults = "date") => {
-  const what = "DateTimeFormat", options = optionsOf(given), { locale, base, keys } = chosen(what, locales, options, ["ca", "hc", "nu"]);
+const dateState = (locales, wanted, needed = "any", defaults = "date") => {
+  const what = "DateTimeFormat", options = optionsOf(wanted), { base, keys } = chosen(what, locales, options, ["ca", "hc", "nu"]);
   const hour12 = options.hour12 === undefined ? undefined : Boolean(options.hour12);
-  let cycle = option(what, options, "hourCycle", ["h11", "h12", "h23", "h24"]);
-  if (cycle === undefined && ["h11", "h12", "h23", "h24"].includes(keys.hc)) cycle = keys.hc;
-  if (hour12 !== undefined) cycle = hour12 ? "h12" : "h23";
-  cycle ??= "h12";
-  const zone = zoneOf(options.timeZone);
+  const given = option(what, options, "hourCycle", Object.keys(HOURS)), tagged = keys.hc in HOURS ? keys.hc : undefined;
+  if (tagged === undefined) delete keys.hc;
+  let cycle = given ?? tagged ?? "h12";
+  if (hour12 !== undefined) cycle = tagged !== undefined && isHalf(tagged) === hour12 ? tagged : hour12 ? "h12" : "h23";
+  const zone = zoneOf(options.timeZone), isGreenwich = GREENWICH.includes(String(options.timeZone).toLowerCase());
   let fields = {};
   for (const name of ["weekday", "era", "year", "month", "day", "dayPeriod", "hour", "minute", "second"]) fields[name] = option(what, options, name, WIDTHS[name]);
   fields.fractionalSecondDigits = whole(options, "fractionalSecondDigits", 1, 3);
@@ -103,6 +111,8 @@ const dateState = (locales, given, needed = "any", defaults = "date") => {
     if (other !== undefined) throw new TypeError(`Can't set option ${other} when ${dateStyle === undefined ? "timeStyle" : "dateStyle"} is used`);
     if ((needed === "date" && timeStyle !== undefined) || (needed === "time" && dateStyle !== undefined)) throw new TypeError(`Invalid option : ${needed === "date" ? "timeStyle" : "dateStyle"}`);
     fields = { ...DATE_STYLES[dateStyle], ...TIME_STYLES[timeStyle] };
+    // Its pattern is that of the locale's own cycle.
+    if (timeStyle !== undefined && tagged !== undefined && !isHalf(tagged)) fields.hour = "2-digit";
   } else {
     const looked = [...(needed === "time" ? [] : DATE_FIELDS), ...(needed === "date" ? [] : TIME_FIELDS)];
     if (looked.every((name) => fields[name] === undefined)) {
@@ -110,9 +120,8 @@ const dateState = (locales, given, needed = "any", defaults = "date") => {
       if (defaults !== "date") Object.assign(fields, { hour: "numeric", minute: "numeric", second: "numeric" });
     }
   }
-  const isKept = keys.hc === undefined || (hour12 === undefined && options.hourCycle === undefined) || keys.hc === options.hourCycle;
-  const shown = isKept ? locale : keyed(base, Object.fromEntries(Object.entries(keys).filter(([key]) => key !== "hc")));
-  return { locale: shown, zone, cycle, fields, pattern: patternOf(fields, cycle), dateStyle, timeStyle };
+  if ((hour12 !== undefined || given !== undefined) && (fields.hour === undefined || cycle !== tagged)) delete keys.hc;
+  return { locale: keyed(base, keys), zone, isGreenwich, cycle, fields, pattern: patternOf(fields, cycle), dateStyle, timeStyle };
 };
 
 const CYCLE = 146097 * 86400000;
@@ -121,10 +130,10 @@ const timeOf = (date) => {
   if (!(Math.abs(time) <= 8.64e15)) throw new RangeError("Invalid time value");
   return Math.trunc(time) + 0;
 };
-const HOURS = { h11: (hour) => hour % 12, h12: (hour) => hour % 12 || 12, h23: (hour) => hour, h24: (hour) => hour || 24 };
-const periodOf = (hour, minute, second, isLater) =>
+const periodOf = (hour, isLater) =>
   hour === 12 && !isLater ? "noon" : hour < 12 ? "in the morning" : hour < 18 ? "in the afternoon" : hour < 21 ? "in the evening" : "at night";
-const dateParts = ({ zone, cycle, pattern }, time) => {
+const dateParts = (state, time) => {
+  const { zone, cycle, pattern } = state;
   const second = Math.floor(time / 1000), local = time + offsetAt(zone, second) * 1000;
   // A date has no later time than this: the year is another one then, and all else repeats.
   const shift = local > 8.64e15 ? 1 : local < -8.64e15 ? -1 : 0, date = new Date(local - shift * CYCLE);
@@ -147,11 +156,11 @@ const dateParts = ({ zone, cycle, pattern }, time) => {
       case "minute": return width === "numeric" ? String(minute) : two(minute);
       case "second": return width === "numeric" ? String(rest) : two(rest);
       case "fractionalSecond": return String(date.getUTCMilliseconds()).padStart(3, "0").slice(0, width);
-      case "timeZoneName": return zoneText(zone, second, width);
+      case "timeZoneName": return zoneText(state, second, width);
       default: {
         if (width === "half") return hour < 12 ? "AM" : "PM";
         const has = (name) => pattern.some(([other]) => other === name);
-        const period = periodOf(hour, minute, rest, (has("minute") && minute > 0) || (has("second") && rest > 0));
+        const period = periodOf(hour, (has("minute") && minute > 0) || (has("second") && rest > 0));
         return period === "noon" && width === "narrow" ? "n" : period;
       }
     }
@@ -169,12 +178,14 @@ const DateTimeFormat = kind("DateTimeFormat", (locales, options) => dateState(lo
   const width = (name) => (isStyled === undefined ? pattern.find(([other]) => other === name)?.[1] : undefined);
   return {
     locale, calendar: "gregory", numberingSystem: "latn", timeZone: zone, hourCycle: hasHour ? cycle : undefined,
-    hour12: hasHour ? cycle === "h11" || cycle === "h12" : undefined, weekday: width("weekday"), era: width("era"), year: width("year"),
+    hour12: hasHour ? isHalf(cycle) : undefined, weekday: width("weekday"), era: width("era"), year: width("year"),
     month: width("month"), day: width("day"), dayPeriod: width("dayPeriod") === "half" ? undefined : width("dayPeriod"), hour: width("hour"),
     minute: width("minute"), second: width("second"), fractionalSecondDigits: width("fractionalSecond"), timeZoneName: width("timeZoneName"), dateStyle, timeStyle,
   };
 });
-boundGetter(DateTimeFormat, "format", (state, date) => joined(dateParts(state, timeOf(date))));
+/** As text; the narrow blank before AM and PM is a plain one here, as in Node. */
+const dateText = (state, time) => joined(dateParts(state, time)).replaceAll("\u202f", " ");
+boundGetter(DateTimeFormat, "format", (state, date) => dateText(state, timeOf(date)));
 method(DateTimeFormat, "formatToParts", function formatToParts(date) {
   return dateParts(stateOf(this, DateTimeFormat, "formatToParts"), timeOf(date));
 });
@@ -183,6 +194,6 @@ const { getTime } = Date.prototype;
 for (const [name, needed, defaults] of [["toLocaleString", "any", "all"], ["toLocaleDateString", "date", "date"], ["toLocaleTimeString", "time", "time"]]) {
   method(Date, name, { [name](locales, options) {
     const time = getTime.call(this);
-    return time !== time ? "Invalid Date" : joined(dateParts(dateState(locales, options, needed, defaults), time));
+    return time !== time ? "Invalid Date" : dateText(dateState(locales, options, needed, defaults), time);
   } }[name]);
 }

@@ -111,7 +111,7 @@ const numberParts = (state, value) => {
   }
   if (style === "currency") {
     const symbol = state.currencyDisplay === "code" ? currency : SYMBOLS[currency] ?? currency;
-    parts = [{ type: "currency", value: symbol }, ...(/[A-Z]$/.test(symbol) ? [{ type: "literal", value: "\u00a0" }] : []), ...parts];
+    parts = [{ type: "currency", value: symbol }, ...(/[A-Z]$/.test(symbol) && !decimal.special ? [{ type: "literal", value: "\u00a0" }] : []), ...parts];
   }
   if (isMinus) parts.unshift({ type: "minusSign", value: "-" });
   if (isPlus) parts.unshift({ type: "plusSign", value: "+" });

@@ -14,7 +14,7 @@ const tagOf = (tag) => {
   const match = TAG.exec(tag.toLowerCase());
   if (match === null) throw new RangeError(`Incorrect locale information provided: ${stringify(tag)}`);
   let [, language, script, region, variants, extensions, hidden] = match;
-  if (variants !== "" || /-[^u]-/.test(extensions.replace(/-[a-z\d]{2,8}/g, "-")) || RENAMED.includes(language)) refused("Intl", "the locale", tag);
+  if (variants !== "" || /-[^u]-|-u-.*-u-/.test(extensions) || RENAMED.includes(language)) refused("Intl", "the locale", tag);
   script = script && script[0].toUpperCase() + script.slice(1);
   region = region?.toUpperCase();
   const keys = {};

@@ -89,9 +89,10 @@ const collatorState = (locales, given) => {
 };
 const Collator = kind("Collator", collatorState, true, ({ locale, usage, sensitivity, ignorePunctuation, numeric, caseFirst }) =>
   ({ locale, usage, sensitivity, ignorePunctuation, collation: "default", numeric, caseFirst }));
-boundGetter(Collator, "compare", ({ order }, one, other) => host.collate(order, String(one), String(other)));
+const collated = (order, one, other) => runtime.collate(order, String(one).toWellFormed(), String(other).toWellFormed());
+boundGetter(Collator, "compare", ({ order }, one, other) => collated(order, one, other));
 method(String, "localeCompare", function localeCompare(other, locales, options) {
-  return host.collate(collatorState(locales, options).order, String(this), String(other));
+  return collated(collatorState(locales, options).order, this, other);
 });
 for (const name of ["toLocaleUpperCase", "toLocaleLowerCase"]) {
   const plain = String.prototype[name];

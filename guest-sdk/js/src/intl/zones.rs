@@ -12,6 +12,8 @@ use jiff::tz::TimeZone;
 const NAMES: &str = include_str!("zones.txt");
 /// Seconds of 400 years, after which the calendar repeats.
 const CYCLE: i64 = 146_097 * 86_400;
+/// Names of metazones are for seconds from 1970 up to here, the last minute of the year 9999.
+const LAST: f64 = 253_402_300_740.0;
 /// Names that only these zones have: the zone, the standard and the daylight name, and their short forms.
 const OWN: [(&str, [&str; 4]); 4] = [
     ("Pacific/Honolulu", ["", "", "HST", "HDT"]),
@@ -85,7 +87,7 @@ pub(super) fn name(zone: String, second: f64, is_long: bool) -> String {
         Some((metazone, end)) => ends_after(end).then_some(metazone),
         None => Some(period),
     });
-    let Some(metazone) = now.next() else { return String::new() };
+    let Some(metazone) = now.next().filter(|_| (0.0..LAST).contains(&second)) else { return String::new() };
     let mut names = block(2).map(|line| line.split('|')).filter_map(|mut names| (names.next()? == metazone).then_some(names));
     names.next().and_then(|mut names| names.nth(column)).unwrap_or_default().to_owned()
 }

@@ -2,7 +2,7 @@
 // the engine would ignore it in silence.
 const ENGLISH = ["en", "en-US"];
 const refused = (what, name, value) => {
-  throw new RangeError(`${what}: ${name} ${stringify(value)} is not here: only "en-US", UTC and the plain form are`);
+  throw new RangeError(`${what}: ${name} ${stringify(value)} is not here: only "en-US", UTC and the plain form are, and time zones and more options if a module names Intl`);
 };
 /** The options, if each of them is known, and has one of these values where a list is given. */
 const optionsOf = (what, locales, options, known) => {

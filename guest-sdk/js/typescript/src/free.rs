@@ -13,7 +13,8 @@ use crate::place;
 const PLAIN: [&str; 3] = ["minimumFractionDigits", "maximumFractionDigits", "useGrouping"];
 
 /// The names, each with its first place. `is_asked` is true of a name that the module also asks the type of, as in
-/// `typeof process`: it goes on without it. `Intl` is among them, too, if a method gets options that need it.
+/// `typeof process`: it goes on without it. `Intl` is among them, too, for
+/// `globalThis.Intl` and for a method with options that need it.
 pub(crate) fn names(source: &str, program: &Program<'_>) -> Vec<Value> {
     of(source, &SemanticBuilder::new().with_build_nodes(true).build(program).semantic)
 }
@@ -34,6 +35,7 @@ pub(crate) fn of(source: &str, semantic: &Semantic<'_>) -> Vec<Value> {
     });
     let calls = nodes.iter().filter_map(|node| match node.kind() {
         AstKind::CallExpression(call) if needs_intl(call) => Some(("Intl", call.span, false)),
+        AstKind::StaticMemberExpression(member) if member.property.name == "Intl" => Some(("Intl", member.span, false)),
         _ => None,
     });
     let mut found: Vec<_> = found.chain(calls).collect();
