@@ -23,6 +23,7 @@ const TIME_STYLES = { full: { ...CLOCK, timeZoneName: "long" }, long: { ...CLOCK
 const DATE_FIELDS = ["weekday", "year", "month", "day"], TIME_FIELDS = ["dayPeriod", "hour", "minute", "second", "fractionalSecondDigits"];
 
 const HOURS = { h11: (hour) => hour % 12, h12: (hour) => hour % 12 || 12, h23: (hour) => hour, h24: (hour) => hour || 24 };
+const CYCLES = Object.keys(HOURS), KEYS = ["ca", "hc", "nu"], FORMATS = ["basic", "best fit"], HERE = ZONE_NAMES.slice(0, 4);
 const isHalf = (cycle) => cycle === "h11" || cycle === "h12";
 
 const OFFSET = /^([+-])([01]\d|2[0-3])(?::?([0-5]\d))?$/;
@@ -36,7 +37,7 @@ const zoneOf = (value) => {
 };
 const secondsOf = (zone) => Number(`${zone[0]}1`) * (Number(zone.slice(1, 3)) * 3600 + Number(zone.slice(4)) * 60);
 const isFixed = (zone) => zone[0] === "+" || zone[0] === "-";
-const offsetAt = (zone, second) => (zone === "UTC" ? 0 : isFixed(zone) ? secondsOf(zone) : host.zoneAt(zone, second));
+const offsetAt = (zone, second) => (zone === "UTC" ? 0 : isFixed(zone) ? secondsOf(zone) : runtime.zoneAt(zone, second));
 const offsetText = (offset, isLong) => {
   if (offset === 0) return "GMT";
   const all = Math.abs(offset), hours = Math.floor(all / 3600), minutes = Math.floor(all / 60) % 60, seconds = all % 60;
@@ -47,7 +48,7 @@ const offsetText = (offset, isLong) => {
 const GREENWICH = ["etc/gmt+0", "etc/gmt-0", "etc/gmt0", "etc/greenwich", "greenwich"];
 const zoneText = ({ zone, isGreenwich }, second, width) => {
   if (isGreenwich) return width === "long" && second >= 0 ? "Greenwich Mean Time" : "GMT";
-  const name = width.endsWith("Offset") || isFixed(zone) ? "" : host.zoneName(zone, second, width === "long");
+  const name = width.endsWith("Offset") || isFixed(zone) ? "" : runtime.zoneName(zone, second, width === "long");
   return name === "" ? offsetText(offsetAt(zone, second), width.startsWith("long")) : name;
 };
 
@@ -93,18 +94,18 @@ const patternOf = (fields, cycle) => {
 };
 
 const dateState = (locales, wanted, needed = "any", defaults = "date") => {
-  const what = "DateTimeFormat", options = optionsOf(wanted), { base, keys } = chosen(what, locales, options, ["ca", "hc", "nu"]);
+  const what = "DateTimeFormat", options = optionsOf(wanted), { base, keys } = chosen(what, locales, options, KEYS);
   const hour12 = options.hour12 === undefined ? undefined : Boolean(options.hour12);
-  const given = option(what, options, "hourCycle", Object.keys(HOURS)), tagged = keys.hc in HOURS ? keys.hc : undefined;
+  const given = option(what, options, "hourCycle", CYCLES), tagged = keys.hc in HOURS ? keys.hc : undefined;
   if (tagged === undefined) delete keys.hc;
   let cycle = given ?? tagged ?? "h12";
   if (hour12 !== undefined) cycle = tagged !== undefined && isHalf(tagged) === hour12 ? tagged : hour12 ? "h12" : "h23";
   const zone = zoneOf(options.timeZone), isGreenwich = GREENWICH.includes(String(options.timeZone).toLowerCase());
   let fields = {};
-  for (const name of ["weekday", "era", "year", "month", "day", "dayPeriod", "hour", "minute", "second"]) fields[name] = option(what, options, name, WIDTHS[name]);
+  for (const name in WIDTHS) fields[name] = option(what, options, name, WIDTHS[name]);
   fields.fractionalSecondDigits = whole(options, "fractionalSecondDigits", 1, 3);
-  fields.timeZoneName = option(what, options, "timeZoneName", ZONE_NAMES, undefined, ZONE_NAMES.slice(0, 4));
-  option(what, options, "formatMatcher", ["basic", "best fit"]);
+  fields.timeZoneName = option(what, options, "timeZoneName", ZONE_NAMES, undefined, HERE);
+  option(what, options, "formatMatcher", FORMATS);
   const dateStyle = option(what, options, "dateStyle", STYLES), timeStyle = option(what, options, "timeStyle", STYLES);
   if (dateStyle !== undefined || timeStyle !== undefined) {
     const other = Object.keys(fields).find((name) => fields[name] !== undefined);
@@ -114,8 +115,8 @@ const dateState = (locales, wanted, needed = "any", defaults = "date") => {
     // Its pattern is that of the locale's own cycle.
     if (timeStyle !== undefined && tagged !== undefined && !isHalf(tagged)) fields.hour = "2-digit";
   } else {
-    const looked = [...(needed === "time" ? [] : DATE_FIELDS), ...(needed === "date" ? [] : TIME_FIELDS)];
-    if (looked.every((name) => fields[name] === undefined)) {
+    const lacks = (name) => fields[name] === undefined;
+    if ((needed === "time" || DATE_FIELDS.every(lacks)) && (needed === "date" || TIME_FIELDS.every(lacks))) {
       if (defaults !== "time") Object.assign(fields, { year: "numeric", month: "numeric", day: "numeric" });
       if (defaults !== "date") Object.assign(fields, { hour: "numeric", minute: "numeric", second: "numeric" });
     }
@@ -192,8 +193,9 @@ method(DateTimeFormat, "formatToParts", function formatToParts(date) {
 for (const name of ["formatRange", "formatRangeToParts"]) method(DateTimeFormat, name, () => refused("Intl.DateTimeFormat", "the method", name));
 const { getTime } = Date.prototype;
 for (const [name, needed, defaults] of [["toLocaleString", "any", "all"], ["toLocaleDateString", "date", "date"], ["toLocaleTimeString", "time", "time"]]) {
+  const plain = dateState(undefined, undefined, needed, defaults);
   method(Date, name, { [name](locales, options) {
-    const time = getTime.call(this);
-    return time !== time ? "Invalid Date" : dateText(dateState(locales, options, needed, defaults), time);
+    const time = getTime.call(this), isPlain = locales === undefined && options === undefined;
+    return time !== time ? "Invalid Date" : dateText(isPlain ? plain : dateState(locales, options, needed, defaults), time);
   } }[name]);
 }

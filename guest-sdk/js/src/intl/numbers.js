@@ -1,5 +1,13 @@
 // Numbers: decimal, percent, currencies and durations.
-const ROUND = ["ceil", "floor", "expand", "trunc", "halfCeil", "halfFloor", "halfExpand", "halfTrunc", "halfEven"];
+/** Values of options: those that ECMA-402 has, and those that are honoured where these are fewer. */
+const LISTS = {
+  style: ["decimal", "percent", "currency", "unit"], currencyDisplay: ["code", "symbol", "narrowSymbol", "name"], currencySign: ["standard", "accounting"],
+  unitDisplay: ["short", "narrow", "long"], notation: ["standard", "scientific", "engineering", "compact"], useGrouping: ["min2", "auto", "always"],
+  signDisplay: ["auto", "never", "always", "exceptZero", "negative"], roundingPriority: ["auto", "morePrecision", "lessPrecision"],
+  trailingZeroDisplay: ["auto", "stripIfInteger"], roundingMode: ["ceil", "floor", "expand", "trunc", "halfCeil", "halfFloor", "halfExpand", "halfTrunc", "halfEven"],
+};
+const FEWER = { currencyDisplay: ["code", "symbol"], currencySign: ["standard"], notation: ["standard"], roundingPriority: ["auto"], trailingZeroDisplay: ["auto"], roundingMode: ["halfExpand"] };
+const listed = (what, options, name, fallback) => option(what, options, name, LISTS[name], fallback, FEWER[name]);
 const UNITS = {
   year: ["yr", "yrs", "y"], month: ["mth", "mths", "m"], week: ["wk", "wks", "w"], day: ["day", "days", "d"], hour: ["hr", "hr", "h"],
   minute: ["min", "min", "m"], second: ["sec", "sec", "s"], millisecond: ["ms", "ms", "ms"], microsecond: ["μs", "μs", "μs"], nanosecond: ["ns", "ns", "ns"],
@@ -30,9 +38,9 @@ const digitsOf = (options, least, most) => {
 };
 const rounding = (what, options) => {
   if (options.roundingIncrement !== undefined && Number(options.roundingIncrement) !== 1) refused(`Intl.${what}`, "the option roundingIncrement", options.roundingIncrement);
-  option(what, options, "roundingMode", ROUND, "halfExpand", ["halfExpand"]);
-  option(what, options, "roundingPriority", ["auto", "morePrecision", "lessPrecision"], "auto", ["auto"]);
-  option(what, options, "trailingZeroDisplay", ["auto", "stripIfInteger"], "auto", ["auto"]);
+  listed(what, options, "roundingMode", "halfExpand");
+  listed(what, options, "roundingPriority", "auto");
+  listed(what, options, "trailingZeroDisplay", "auto");
 };
 const ROUNDED = { roundingIncrement: 1, roundingMode: "halfExpand", roundingPriority: "auto", trailingZeroDisplay: "auto" };
 const resolvedDigits = ({ integer, fraction, significant }) => ({
@@ -119,19 +127,19 @@ const numberParts = (state, value) => {
 };
 const numberState = (locales, given) => {
   const what = "NumberFormat", options = optionsOf(given), { locale } = chosen(what, locales, options, ["nu"]);
-  const style = option(what, options, "style", ["decimal", "percent", "currency", "unit"], "decimal");
+  const style = listed(what, options, "style", "decimal");
   let { currency, unit } = options;
   if (currency !== undefined && !/^[A-Za-z]{3}$/.test(currency)) throw new RangeError(`Invalid currency code : ${currency}`);
   if (style === "currency" && currency === undefined) throw new TypeError("Currency code is required with currency style.");
-  const currencyDisplay = option(what, options, "currencyDisplay", ["code", "symbol", "narrowSymbol", "name"], "symbol", ["code", "symbol"]);
-  option(what, options, "currencySign", ["standard", "accounting"], "standard", ["standard"]);
+  const currencyDisplay = listed(what, options, "currencyDisplay", "symbol");
+  listed(what, options, "currencySign", "standard");
   if (style === "unit" && unit === undefined) throw new TypeError("Invalid unit argument for Intl.NumberFormat() ''");
   if (unit !== undefined && !(unit in UNITS)) {
     if (String(unit).split("-per-").every((part) => part in UNITS || OTHER_UNITS.includes(part))) refused(`Intl.${what}`, "the unit", String(unit));
     throw new RangeError(`Invalid unit argument for Intl.NumberFormat() '${unit}'`);
   }
-  const unitDisplay = option(what, options, "unitDisplay", ["short", "narrow", "long"], "short");
-  option(what, options, "notation", ["standard", "scientific", "engineering", "compact"], "standard", ["standard"]);
+  const unitDisplay = listed(what, options, "unitDisplay", "short");
+  listed(what, options, "notation", "standard");
   currency = currency?.toUpperCase();
   const cents = style === "currency" ? (NO_CENTS.includes(currency) ? 0 : MILLS.includes(currency) ? 3 : 2) : 0;
   const digits = digitsOf(options, cents, style === "decimal" || style === "unit" ? 3 : cents);
@@ -140,8 +148,8 @@ const numberState = (locales, given) => {
   if (use === undefined || use === "true" || use === "false") use = "auto";
   else if (use === true) use = "always";
   else if (!use) use = false;
-  else use = option(what, options, "useGrouping", ["min2", "auto", "always"]);
-  const signDisplay = option(what, options, "signDisplay", ["auto", "never", "always", "exceptZero", "negative"], "auto");
+  else use = listed(what, options, "useGrouping");
+  const signDisplay = listed(what, options, "signDisplay", "auto");
   return { locale, style, currency, unit, currencyDisplay, unitDisplay, ...digits, useGrouping: use, signDisplay };
 };
 const NumberFormat = kind("NumberFormat", numberState, true, (state) => {
@@ -156,9 +164,11 @@ boundGetter(NumberFormat, "format", (state, value) => joined(numberParts(state, 
 method(NumberFormat, "formatToParts", function formatToParts(value) {
   return numberParts(stateOf(this, NumberFormat, "formatToParts"), value);
 });
+const PLAIN = numberState();
 for (const type of [Number, BigInt]) {
   const { valueOf } = type.prototype;
   method(type, "toLocaleString", function toLocaleString(locales, options) {
-    return joined(numberParts(numberState(locales, options), valueOf.call(this)));
+    const state = locales === undefined && options === undefined ? PLAIN : numberState(locales, options);
+    return joined(numberParts(state, valueOf.call(this)));
   });
 }

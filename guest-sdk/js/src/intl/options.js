@@ -68,11 +68,13 @@ const optionsOf = (options) => {
   if (options === null) throw new TypeError("Cannot convert undefined or null to object");
   return options === undefined ? {} : Object(options);
 };
+const AMERICAN = tagOf("en-US");
+const MATCHERS = ["lookup", "best fit"];
 const ONLY = { ca: ["calendar", "gregory"], nu: ["numberingSystem", "latn"] };
 /** The locale that is taken, and the values of those of its keys that have a meaning. */
 const chosen = (what, locales, options, meant) => {
-  option(what, options, "localeMatcher", ["lookup", "best fit"]);
-  const tag = tagOf(canonicalTags(locales)[0] ?? "en-US");
+  option(what, options, "localeMatcher", MATCHERS);
+  const tag = locales === undefined || locales === "en-US" ? AMERICAN : tagOf(canonicalTags(locales)[0] ?? "en-US");
   if (!isEnglish(tag) || "va" in tag.keys) refused(`Intl.${what}`, "the locale", keyed(tag.base, tag.keys));
   const keys = {};
   for (const key of meant) {
@@ -110,7 +112,7 @@ const kind = (name, make, isCalled, resolved) => {
     return Object.fromEntries(Object.entries(resolved(stateOf(this, type, "resolvedOptions"))).filter(([, value]) => value !== undefined));
   });
   Object.defineProperty(type, "supportedLocalesOf", { value: function supportedLocalesOf(wanted, options) {
-    option(name, optionsOf(options), "localeMatcher", ["lookup", "best fit"]);
+    option(name, optionsOf(options), "localeMatcher", MATCHERS);
     return canonicalTags(wanted).filter((tag) => isEnglish(tagOf(tag)));
   }, configurable: true, writable: true });
   return type;

