@@ -74,14 +74,30 @@ class Response:
 
 def fetch(url, *, method="GET", headers=None, body=None, json=None, secret=None, timeout_ms=None):
     """Sends a request under the tool's grants. `secret` is what `secrets.get` returns; the host puts it into the request."""
+    request = _request(url, method, headers, body, json, timeout_ms)
+    return Response(_asked("fetch()", _http.send, request, secret, kind="http"), url)
+
+
+async def fetch_async(url, *, method="GET", headers=None, body=None, json=None, secret=None, timeout_ms=None):
+    """Sends a request as `fetch` does, while other tasks run. A task that is cancelled gives its request up."""
+    import asyncio
+
+    request = _request(url, method, headers, body, json, timeout_ms)
+    with _asked("fetch_async()", _http.start, request, secret, kind="http") as pending:
+        # The host has it released before the request.
+        with pending.subscribe() as ready:
+            await asyncio.get_running_loop().until(ready)
+        return Response(_asked("fetch_async()", pending.finish), url)
+
+
+def _request(url, method, headers, body, json, timeout_ms):
     headers = list((headers or {}).items())
     if json is not None:
         body = written("request", json)
         headers.append(("content-type", "application/json"))
     if isinstance(body, str):
         body = body.encode()
-    request = _http.Request(method.upper(), url, headers, body, timeout_ms)
-    return Response(_asked("fetch()", _http.send, request, secret, kind="http"), url)
+    return _http.Request(method.upper(), url, headers, body, timeout_ms)
 
 
 class _SecretStore:

@@ -19,12 +19,14 @@ const VERSION: &str = "0.25.1";
 pub(crate) const PACKAGE: &str = "componentize-py==0.25.1";
 /// How long componentize-py may run: it evaluates the author's modules, and takes seconds.
 const LONGEST: Duration = Duration::from_secs(120);
-const WORLD: &str = "toolcell:tool/toolbox-with-grants";
+const WORLD: &str = "toolcell:tool/python";
 /// The module that componentize-py loads: it loads the author's.
 const ENTRY: &str = "toolcell_entry";
 /// What is written for componentize-py: paths below its temporary folder, and texts.
-const FILES: [(&str, &str); 16] = [
+const FILES: [(&str, &str); 18] = [
     ("wit/toolcell.wit", include_str!("../wit/toolcell.wit")),
+    ("wit/python.wit", include_str!("python/runtime.wit")),
+    ("wit/deps/clocks.wit", include_str!("python/clocks.wit")),
     ("wit/deps/io.wit", include_str!("../wit/deps/io.wit")),
     ("sdk/toolcell/__init__.py", include_str!("../python/__init__.py")),
     ("sdk/toolcell/_component.py", include_str!("../python/_component.py")),

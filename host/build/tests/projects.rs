@@ -332,6 +332,9 @@ fn the_page_on_python_shows_the_tool_of_a_new_project() {
     let folder = place.path().join("greeter");
     create(&folder, Language::Python).expect("a project");
     assert_eq!(shown, fs::read_to_string(folder.join("tool.py")).expect("the tool"));
+    // `cargo xtask languages` runs the other block.
+    let run = fs::read_to_string(Path::new(LANGUAGES).join("python/src/flights.py")).expect("a module");
+    assert!(run.contains(&block("python.md", "python", 1)));
 }
 
 /// The code of the block of this number and language on a page of `docs/authoring`.

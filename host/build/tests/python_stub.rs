@@ -34,7 +34,7 @@ fn names(text: &str) -> Names {
             None if depth == 0 => Some(name.to_owned()),
             _ => None,
         };
-        if let Some(rest) = inner.strip_prefix("def ") {
+        if let Some(rest) = inner.strip_prefix("async ").unwrap_or(inner).strip_prefix("def ") {
             let mut text = rest.to_owned();
             while text.matches('(').count() > text.matches(')').count() {
                 text += lines.next().expect("the end of the parameters");
@@ -130,7 +130,7 @@ fn the_types_for_editors_are_those_of_the_python_sdk() {
     let expected: Vec<_> = sdk.keys().filter(is_public).collect();
     let shown: Vec<_> = stub.keys().filter(|name| *name != "_Function").collect();
     assert_eq!(shown, expected);
-    assert!(public.iter().all(|name| stub.contains_key(*name)) && public.len() == 17, "{public:?}");
+    assert!(public.iter().all(|name| stub.contains_key(*name)) && public.len() == 18, "{public:?}");
     for name in expected {
         let (known, told) = (&sdk[name], &stub[name]);
         if told.len() > 1 {

@@ -4,6 +4,7 @@ import logging
 import random
 
 import drawn
+import flights
 import hints
 import imports
 from endings import fail
@@ -166,6 +167,7 @@ endings = {
     "clock": lambda: datetime.datetime.now(datetime.timezone.utc).isoformat(),
     "random": random.random,
     **drawn.ENDINGS,
+    **flights.ENDINGS,
     **hints.ENDINGS,
     **imports.ENDINGS,
 }

@@ -130,6 +130,19 @@ def fetch(
     """Sends a request under the tool's grants. `secret` is what `secrets.get` returns; the host puts it into the request."""
 
 
+async def fetch_async(
+    url: str,
+    *,
+    method: str = "GET",
+    headers: Mapping[str, str] | None = None,
+    body: str | bytes | None = None,
+    json: Any = None,
+    secret: Any = None,
+    timeout_ms: int | None = None,
+) -> Response:
+    """Sends a request as `fetch` does, while other tasks run. A task that is cancelled gives its request up."""
+
+
 class _SecretStore:
     """Secrets by name. `get` gives a handle for `fetch`; `reveal` gives the value, and is granted rarely."""
 
