@@ -5,6 +5,8 @@ An author's module is refused. A package is named in a warning, unless it draws 
 
 import _random
 import datetime
+import functools
+import itertools
 import logging
 import os
 import random
@@ -27,6 +29,8 @@ _NUMBERS = ("getrandbits", "random")
 # Clocks that count from no fixed time, and which takes their place: `process_time` counts from the start of the build.
 _RELATIVE = {"process_time": "monotonic", "monotonic": "monotonic", "perf_counter": "perf_counter"}
 _WHY = "works in a handler only: at the top of a module, each call would get the same value"
+# These call their first argument, which is not seen if it is a function in C.
+_CALLERS = (filter, iter, itertools.starmap, map)
 _unseeded = weakref.WeakSet([random._inst])
 _seed = random.Random.seed
 _set_state = random.Random.setstate
@@ -66,6 +70,10 @@ class Watch:
 
     def _called(self, code, offset, called, first):
         # This runs for each call of a function while modules are loaded.
+        if (type(called) is type or called is iter) and called in _CALLERS:
+            called, first = first, ()
+        while type(called) is functools.partial:
+            called, first = called.func, called.args[0] if called.args else ()
         if type(called) is types.BuiltinFunctionType or type(called) is types.MethodDescriptorType:
             what = _drawn(called, first)
             if what:

@@ -34,7 +34,7 @@ _OF_THE_BUILD = ("/bundled/", "/world/")
 # Modules of Python that do more than to be there.
 _OMITTED_MODULES = ("antigravity", "idlelib", "test", "this")
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+([a-z_]\w*(?:\.\w+)*)", re.MULTILINE)
-# Compressed contents by path, and the names in each folder.
+# The compressed content and the size by path, and the names in each folder.
 _files, _folders = {}, {}
 _real = {name: getattr(os, name) for name in ("listdir", "lstat", "scandir", "stat")}
 _real_open, _real_get_data = io.open, _bootstrap_external.FileLoader.get_data
@@ -62,8 +62,8 @@ def collect():
                 # `pkgutil.iter_modules` lists it.
                 named.append(path)
             else:
-                found[path] = zlib.compress(data)
-        size = sum(map(len, found.values()))
+                found[path] = (zlib.compress(data), len(data))
+        size = sum(len(compressed) for compressed, _ in found.values())
         if size > _MOST:
             warnings.append(_too_large(name, size, _MOST))
         else:
@@ -139,17 +139,21 @@ def _kept(path):
     return path if path in _files or path in _folders else None
 
 
+def _content(path):
+    return zlib.decompress(_files[path][0])
+
+
 def _open(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None, closefd=True, opener=None):
     path = _kept(file)
     if path not in _files or set(mode) & set("wax+"):
         return _real_open(file, mode, buffering, encoding, errors, newline, closefd, opener)
-    data = io.BytesIO(zlib.decompress(_files[path]))
+    data = io.BytesIO(_content(path))
     return data if "b" in mode else io.TextIOWrapper(data, encoding or "utf-8", errors, newline)
 
 
 def _get_data(self, path):
     kept = _kept(path)
-    return zlib.decompress(_files[kept]) if kept in _files else _real_get_data(self, path)
+    return _content(kept) if kept in _files else _real_get_data(self, path)
 
 
 def _listdir(path="."):
@@ -162,7 +166,7 @@ def _stat(path, **options):
     if kept is None:
         return _real["stat"](path, **options)
     is_file = kept in _files
-    size = len(zlib.decompress(_files[kept])) if is_file else 0
+    size = _files[kept][1] if is_file else 0
     return os.stat_result((0o444 | (stat.S_IFREG if is_file else stat.S_IFDIR), 0, 0, 1, 0, 0, size, 0, 0, 0))
 
 

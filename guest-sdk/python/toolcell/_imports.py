@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import sys
 
-from . import _component, _host
+from . import _component, _host, _native
 
 # What the standard library imports only when it is used.
 _ALWAYS = (
@@ -67,7 +67,7 @@ def preload(path, package):
             _import(node, package)
         except ImportError as error:
             if id(node) not in excused:
-                raise ImportError(f"{_component.authored(path)}:{node.lineno}: {error}") from None
+                raise _native.explained(error, f"{_component.authored(path)}:{node.lineno}") from None
 
 
 def _excuses(block):

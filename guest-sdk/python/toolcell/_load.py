@@ -15,9 +15,10 @@ def load(module, folder):
     """
     _component.ROOTS.append((os.path.dirname(importlib.util.find_spec(module).origin), folder))
     beside = os.path.dirname(_component.OWN)
-    # The last folder: a `tzdata` of the project goes first.
-    sys.path.append(os.path.join(beside, "zones"))
     _standard.install()
+    zones = _standard.Zones(os.path.join(beside, "zones"))
+    # The last one: a `tzdata` of the project goes first.
+    sys.meta_path.append(zones)
     _waits.install()
     with _drawn.Watch() as watch:
         try:
@@ -35,6 +36,7 @@ def load(module, folder):
         _imports.preload_standard()
         warnings = _files.collect()
         _imports.preload_standard()
+    sys.meta_path.remove(zones)
     if watch.faults:
         raise ImportError("\n".join(watch.faults.values()))
     if "asyncio" in sys.modules:

@@ -17,25 +17,25 @@ _ALTERNATIVES = {
     "numpy": "use lists with `math` and `statistics`, or mpmath",
     "orjson": "use `json`",
     "pandas": "use `csv` and `statistics`",
-    "pydantic_core": "use a dataclass or a TypedDict, or pydantic 1 without its compiled form",
+    "pydantic_core": "use a dataclass or a TypedDict, or install `pydantic<2`",
     "rpds": "use jsonschema before 4.18",
 }
 _CLIENTS = ("aiohttp", "httpx", "requests", "urllib3")
 
 
-def explained(error):
-    """An `ImportError` that names the native code, or the error itself."""
+def explained(error, place=None):
+    """An `ImportError` that names the native code, or the error itself. `place` is the line of a function that imports."""
     cause = error
     while cause is not None:
         file = isinstance(cause, ImportError) and _native(cause)
         if file:
-            chain = " → ".join(dict.fromkeys(_chain(error) + _chain(cause)))
+            chain = " → ".join(filter(None, dict.fromkeys([place, *_chain(error), *_chain(cause)])))
             name = cause.name.split(".")[0]
             advice = _ALTERNATIVES.get(name, "use a package of Python alone")
             what = f"`{cause.name}` is native code ({file}), which a component cannot run"
             return ImportError(f"{what}: {advice}; imported by {chain}")
         cause = cause.__cause__ or cause.__context__
-    return error
+    return ImportError(f"{place}: {error}") if place else error
 
 
 def _native(error):

@@ -3,7 +3,9 @@
 import hashlib
 import hmac
 import locale as _locale
+import os
 import sys
+from importlib.machinery import PathFinder
 
 from . import _host
 
@@ -48,6 +50,34 @@ def _known_locale(category, locale=None):
 def _no_socket(event, arguments):
     if event.startswith("socket.") and not _host.state.is_in_cell:
         raise OSError(f"{event}: a component has no sockets: use `fetch` of toolcell")
+
+
+class Zones:
+    """Finds `tzdata` while modules are loaded, for a project that has none: writes the files that this one has."""
+
+    def __init__(self, path):
+        self._path = path
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "tzdata":
+            return None
+        with open(self._path, "rb") as file:
+            names, _, zones = file.read().partition(b"\n\n")
+        sizes, package = [line.split() for line in names.decode().splitlines()], f"{self._path}.d/tzdata"
+        _write(f"{package}/zones", "\n".join(zone for zone, _ in sizes).encode())
+        _write(f"{package}/__init__.py", b"")
+        for zone, size in sizes:
+            _write(f"{package}/zoneinfo/{zone}", zones[:int(size)])
+            zones = zones[int(size):]
+        for folder, _, _ in os.walk(f"{package}/zoneinfo"):
+            _write(f"{folder}/__init__.py", b"")
+        return PathFinder.find_spec(name, [os.path.dirname(package)])
+
+
+def _write(path, data):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(data)
 
 
 def install():

