@@ -18,7 +18,7 @@ def load(module, folder):
     _standard.install()
     zones = _standard.Zones(os.path.join(beside, "zones"))
     # The last one: a `tzdata` of the project goes first.
-    sys.meta_path.append(zones)
+    sys.meta_path[:] = [_standard.StandIns, *sys.meta_path, zones]
     _waits.install()
     with _drawn.Watch() as watch:
         try:
@@ -36,7 +36,7 @@ def load(module, folder):
         _imports.preload_standard()
         warnings = _files.collect()
         _imports.preload_standard()
-    sys.meta_path.remove(zones)
+    sys.meta_path[:] = sys.meta_path[1:-1]
     if watch.faults:
         raise ImportError("\n".join(watch.faults.values()))
     if "asyncio" in sys.modules:

@@ -1,15 +1,29 @@
 """Has modules of Python do what they do elsewhere, where this Python lacks a part."""
 
+import functools
 import hashlib
 import hmac
 import locale as _locale
 import os
+import struct
 import sys
+import types
 from importlib.machinery import PathFinder
 
 from . import _host
 
 _set_locale = _locale.setlocale
+
+
+def _no_bz2(*_, **__):
+    raise ModuleNotFoundError("No module named '_bz2': a component cannot read or write bzip2", name="_bz2")
+
+
+# By a package's module: the module of Python in whose place it gets this.
+_STAND_INS = {
+    "networkx.utils.decorators": ("bz2", {"BZ2File": _no_bz2}),
+    "sympy.external.gmpy": ("ctypes", {"c_long": struct.calcsize("l"), "sizeof": lambda size: size}),
+}
 
 
 def _pbkdf2(hash_name, password, salt, iterations, dklen=None):
@@ -72,6 +86,26 @@ class Zones:
         for folder, _, _ in os.walk(f"{package}/zoneinfo"):
             _write(f"{folder}/__init__.py", b"")
         return PathFinder.find_spec(name, [os.path.dirname(package)])
+
+
+class StandIns:
+    """Has modules of packages load that import a module of Python which a component lacks, and need little of it."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        spec = PathFinder.find_spec(name, path) if name in _STAND_INS else None
+        if spec:
+            spec.loader.exec_module = functools.partial(_execute, spec.loader.exec_module)
+        return spec
+
+
+def _execute(execute, module):
+    lacking, content = _STAND_INS[module.__name__]
+    sys.modules[lacking] = types.SimpleNamespace(**content)
+    try:
+        execute(module)
+    finally:
+        del sys.modules[lacking]
 
 
 def _write(path, data):
