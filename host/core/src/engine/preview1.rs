@@ -13,7 +13,7 @@ use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_COMMAND_ADA
 use wasmparser::{Parser, Payload};
 use wit_component::ComponentEncoder;
 
-use super::scan;
+use super::{proposals, scan};
 use crate::defence::{Defence, stands};
 use crate::error::Error;
 
@@ -37,19 +37,25 @@ pub(super) fn component(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
         return Ok(Cow::Borrowed(bytes));
     }
     scan::bounds(bytes)?;
-    has_known_imports(bytes)?;
+    has_known_imports(bytes).map_err(|error| named(bytes).unwrap_or(error))?;
     let module = without_metadata(bytes)?;
     let adapted = catch_unwind(AssertUnwindSafe(|| {
         ComponentEncoder::default().validate(true).module(&module)?.adapter(PREVIEW1, ADAPTER)?.encode()
     }));
     match adapted {
         Ok(Ok(component)) => Ok(Cow::Owned(component)),
-        Ok(Err(error)) => Err(Error::malformed(format!("the WASI preview 1 module cannot be adapted: {error:#}"))),
+        Ok(Err(error)) => Err(named(bytes)
+            .unwrap_or_else(|| Error::malformed(format!("the WASI preview 1 module cannot be adapted: {error:#}")))),
         Err(panic) => {
             crate::fence::dispose(panic);
             Err(Error::malformed("the WASI preview 1 module cannot be adapted"))
         }
     }
+}
+
+/// The error for a module that needs proposals which are off.
+fn named(bytes: &[u8]) -> Option<Error> {
+    proposals::missing(bytes).map(Error::proposals)
 }
 
 /// Whether a module can be started and imports WASI preview 1, or what came before it, or nothing, as far as its bytes can be

@@ -14,7 +14,7 @@ use wasmparser::{Validator, WasmFeatures};
 /// Tail calls are on: language runtimes are built with them. The engine compiles every function for its own calling convention
 /// for tail calls, whether they are on or not, so code without them is the same to the byte. A tail call spends fuel, and a
 /// function looks at fuel and epoch where it begins: an endless chain of them ends by either. It takes no stack.
-pub(super) const OFF: [(WasmFeatures, &str); 19] = [
+pub(super) const OFF: [(WasmFeatures, &str); 24] = [
     (WasmFeatures::THREADS, "threads"),
     (WasmFeatures::SHARED_EVERYTHING_THREADS, "shared-everything threads"),
     (WasmFeatures::MEMORY64, "64-bit memory"),
@@ -34,6 +34,11 @@ pub(super) const OFF: [(WasmFeatures, &str); 19] = [
     (WasmFeatures::CM_MORE_ASYNC_BUILTINS, "more built-ins of component async"),
     (WasmFeatures::CM_THREADING, "component threads"),
     (WasmFeatures::CM_ERROR_CONTEXT, "component error contexts"),
+    (WasmFeatures::CM_FIXED_LENGTH_LISTS, "WIT lists of fixed length"),
+    (WasmFeatures::CM_MAP, "WIT maps"),
+    (WasmFeatures::CM_IMPLEMENTS, "`implements` of WIT"),
+    (WasmFeatures::CM64, "64-bit memory of components"),
+    (WasmFeatures::CM_GC, "garbage collection of components"),
 ];
 
 /// Bytes that may be validated to name proposals: a large component is validated fewer times than a small one.
@@ -80,6 +85,10 @@ mod tests {
         // A type with an `exnref`, and a memory with 64-bit addresses.
         let module = [b"\0asm\x01\0\0\0".as_slice(), b"\x01\x05\x01\x60\x01\x69\0", b"\x05\x03\x01\x04\x01"].concat();
         assert_eq!(missing(&module).as_deref(), Some("64-bit memory, exceptions"));
+        for (ty, name) in [([0x67, 0x7d, 4], "WIT lists of fixed length"), ([0x63, 0x73, 0x7d], "WIT maps")] {
+            let component = [b"\0asm\x0d\0\x01\0".as_slice(), &[7, 4, 1], &ty].concat();
+            assert_eq!(missing(&component).as_deref(), Some(name));
+        }
         assert_eq!(missing_within(&module, module.len()), None);
         assert_eq!(missing_within(&module, 0), None);
     }

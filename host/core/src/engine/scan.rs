@@ -40,6 +40,8 @@ const MAX_NESTING: usize = 8;
 const NAME_BYTES: usize = 120;
 /// Imports of a core module that are looked at to tell its host.
 const MODULE_IMPORTS: usize = 1000;
+/// The custom section by which modules of Go are known.
+const GO: &str = "go:buildid";
 
 /// What a component shows from outside.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -172,13 +174,16 @@ fn check_format(bytes: &[u8]) -> Result<(), Error> {
 /// A core module by the host that it was built for, and a build that is a component. Metadata for the component encoder is
 /// looked for first: only with it `wasm-tools component new` makes a component that has tools.
 fn module(bytes: &[u8]) -> (&'static str, &'static str) {
-    let (mut imports, mut has_metadata) = (Vec::new(), false);
+    let (mut imports, mut has_metadata, mut is_go) = (Vec::new(), false, false);
     for payload in Parser::new(0).parse_all(bytes) {
         match payload {
             Ok(Payload::ImportSection(section)) => {
                 imports.extend(section.into_imports().flatten().map(|import| import.module).take(MODULE_IMPORTS));
             }
-            Ok(Payload::CustomSection(section)) => has_metadata |= section.name().starts_with(METADATA),
+            Ok(Payload::CustomSection(section)) => {
+                has_metadata |= section.name().starts_with(METADATA);
+                is_go |= section.name() == GO;
+            }
             Ok(_) => {}
             Err(_) => break,
         }
@@ -196,6 +201,11 @@ fn module(bytes: &[u8]) -> (&'static str, &'static str) {
         (
             "a core WebAssembly module that wasm-bindgen made for a JavaScript host",
             "build the crate for `wasm32-wasip2`, without wasm-bindgen",
+        )
+    } else if is_go && imports_of(&[PREVIEW1]) {
+        (
+            "a core WebAssembly module that Go built as a library: its `//go:wasmexport` functions cannot be tools",
+            "build it as a program, without `-buildmode=c-shared`, and use it with `as = \"command\"`",
         )
     } else if imports_of(&[PREVIEW1]) {
         (
@@ -264,6 +274,8 @@ mod tests {
         let import = |from: &str| module(&format!(r#"(import "{from}" "f" (func))"#));
         let mut described = module("");
         described.extend(b"\0\x0f\x0ecomponent-type");
+        let mut go = import("wasi_snapshot_preview1");
+        go.extend(b"\0\x0b\x0ago:buildid");
         for (bytes, found, hint) in [
             (import("gojs"), "Go built for a JavaScript host", "`GOOS=wasip1 GOARCH=wasm go build"),
             (import("wbg"), "wasm-bindgen", "without wasm-bindgen"),
@@ -273,6 +285,7 @@ mod tests {
             (import("env"), "a host of its own", "from its source"),
             (module(""), "a core WebAssembly module", "from its source"),
             (described, "a core WebAssembly module", "`wasm-tools component new`"),
+            (go, "`//go:wasmexport` functions cannot be tools", "without `-buildmode=c-shared`"),
         ] {
             let error = outline(&bytes).unwrap_err();
             assert!(error.to_string().contains(found) && error.hint().contains(hint), "{error}: {}", error.hint());
