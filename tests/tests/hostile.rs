@@ -369,3 +369,11 @@ fn a_traps_names_are_short_and_harmless() {
         assert!(name.len() <= 120 && name.chars().all(|c| c.is_ascii_graphic() || c == ' '), "{name:?}");
     }
 }
+
+#[test]
+fn a_wait_that_ends_at_the_deadline_is_named() {
+    let component = load(&cell(Placement::Cells), Hostile::new(Place::Execute, Misdeed::Sleep).component());
+    let result = call(&component.expect("it loads"), "hostile", "{}", no_fuel_limit(Duration::from_millis(20))).result;
+    let CallResult::ToolError(error) = result else { panic!("{result:?}") };
+    assert_eq!(error.to_string(), "the tool was still waiting for a timer after 20ms");
+}

@@ -172,3 +172,24 @@ fn methods_and_trailers_leave_as_they_were_checked() {
         assert!(end["error"].is_object() && arrived.is_empty(), "{name:?}: {end} {arrived:?}");
     }
 }
+
+/// A library writes the body and sends the request after that. Seen to wait for ever beyond 128 KiB, and to trap beyond 4096
+/// bytes a write.
+#[test]
+fn a_body_is_written_before_its_request_is_sent() {
+    let (server, mut grants) = (Server::echo(), Grants::default());
+    grants.http.push(server.rule("POST", "/"));
+    let uploader = tool(&engine(StoredSecrets::default()), "caller", "uploader", grants);
+    let upload = |bytes: usize| {
+        said(&uploader, &json!({ "authority": server.address.to_string(), "bytes": bytes }), CallOptions::default())
+    };
+    for bytes in [0, 1, 10_000, 65_536, 300_000] {
+        let end = upload(bytes);
+        assert!(end["ok"].is_object(), "{bytes}: {end}");
+        let arrived = server.taken().concat();
+        assert!(arrived.ends_with(&format!("\r\n\r\n{}", "x".repeat(bytes))), "{bytes}: {} bytes", arrived.len());
+    }
+    let end = upload(9 << 20);
+    let message = end["error"]["message"].as_str().unwrap_or_else(|| panic!("{end}"));
+    assert!(message.contains("HttpRequestBodySize(Some(8390000))"), "{message}");
+}

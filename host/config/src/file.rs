@@ -123,8 +123,11 @@ pub(crate) struct Command {
     /// What it reads from standard input: `text`, the argument `stdin` of the call; `json`, all arguments as JSON; `nothing`.
     /// Default: `text`.
     pub(crate) stdin: Option<Input>,
-    /// What its standard output is: `text`, or `json`, which is text if it is not valid JSON. Default: `text`.
+    /// What its standard output is: `text`; `json`, which is text if it is not valid JSON; `bytes`, a part with `media_type`.
+    /// Default: `text`.
     pub(crate) output: Option<Output>,
+    /// The media type of an output of `bytes`. Default: `application/octet-stream`.
+    pub(crate) media_type: Option<String>,
 }
 
 /// The grants of a component. A tool that declares needs gets only those. If one tool of the component declares needs, a tool

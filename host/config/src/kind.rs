@@ -37,6 +37,7 @@ pub(crate) enum Input {
 pub(crate) enum Output {
     Text,
     Json,
+    Bytes,
 }
 
 /// What the section of the component `name` says.
@@ -70,7 +71,9 @@ fn command(problems: &mut Problems<'_>, name: &str, said: &file::Component) -> C
     command.output = match settings.output {
         None | Some(Output::Text) => CommandOutput::Text,
         Some(Output::Json) => CommandOutput::Json,
+        Some(Output::Bytes) => CommandOutput::Bytes,
     };
+    command.media_type.clone_from(&settings.media_type);
     // A name that is not valid is reported where it is written.
     if let Err(error) = command.definition().map(drop)
         && crate::configuration::is_name(name)

@@ -328,7 +328,7 @@ impl Drop for Pass<'_> {
         let dropped = || {
             let Invocation { limits, started, .. } = &*self.invocation;
             let is_over = self.invocation.deadline().is_some_and(|deadline| self.circuit.now() >= deadline);
-            let timeout = Timeout::Blocked { budget: limits.timeout, used: started.elapsed() };
+            let timeout = Timeout::Blocked { budget: limits.timeout, used: started.elapsed(), awaited: None };
             if is_over { self.sign(Some(&Failure::ToolError(ToolError::Timeout(timeout)))) } else { Sign::Silent }
         };
         self.circuit.settle(self.call, self.sign.unwrap_or_else(dropped));

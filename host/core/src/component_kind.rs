@@ -53,6 +53,10 @@ pub struct Command {
     /// What its standard output is.
     #[serde(default)]
     pub output: CommandOutput,
+    /// The media type of an output that is [`CommandOutput::Bytes`], `image/png` for instance. If absent,
+    /// `application/octet-stream`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
 }
 
 /// What a command reads from standard input.
@@ -79,6 +83,8 @@ pub enum CommandOutput {
     Text,
     /// JSON; text if it is not valid JSON.
     Json,
+    /// Bytes: the result is a part with the command's media type.
+    Bytes,
 }
 
 impl Command {
@@ -90,6 +96,7 @@ impl Command {
             argv: None,
             stdin: CommandInput::Text,
             output: CommandOutput::Text,
+            media_type: None,
         }
     }
 

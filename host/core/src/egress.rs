@@ -62,7 +62,7 @@ use threads::Threads;
 use way::{Unconnected, Way};
 
 pub use answers::Answer;
-pub(crate) use budget::Budget;
+pub(crate) use budget::{Budget, DEFAULT_SENT};
 pub(crate) use credential::Credential;
 pub(crate) use outgoing::{Outgoing, Times};
 pub use proxy::Proxy;

@@ -31,6 +31,8 @@ pub(crate) use path::{check as check_path, is_below};
 
 /// The tool's name for a directory of each call's own.
 pub(crate) const SCRATCH: &str = "/scratch";
+/// Its other name, by which programs look for it.
+pub(crate) const TEMPORARY: &str = "/tmp";
 
 /// The quota of a directory in bytes, unless its grant sets another one.
 pub const DEFAULT_DIRECTORY_BYTES: u64 = 64 << 20;

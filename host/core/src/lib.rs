@@ -156,7 +156,9 @@ pub use step::{
 };
 pub use suspicion::{Suspicion, SuspicionKind, is_unseen};
 pub use tool::Tool;
-pub use tool_error::{Exit, Frame, LimitHit, LimitKind, Raised, RaisedKind, Reason, ReturnRule, Timeout, ToolError};
+pub use tool_error::{
+    Awaited, Exit, Frame, LimitHit, LimitKind, Raised, RaisedKind, Reason, ReturnRule, Timeout, ToolError,
+};
 pub use usage::Usage;
 pub use view::ResultView;
 pub use wasm::Component;

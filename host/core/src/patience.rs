@@ -83,7 +83,7 @@ pub(crate) fn is_forced(invocation: &Invocation) -> bool {
 
 /// The end of a handler that waited when its time was over.
 pub(crate) fn blocked(invocation: &Invocation) -> Timeout {
-    Timeout::Blocked { budget: invocation.limits.timeout, used: invocation.started.elapsed() }
+    Timeout::Blocked { budget: invocation.limits.timeout, used: invocation.started.elapsed(), awaited: None }
 }
 
 /// The end of a handler that was at work when its time was over.

@@ -229,7 +229,7 @@ fn of_the_call(call: &Invocation, result: CallResult) -> CallResult {
     CallResult::ToolError(ToolError::Timeout(match timeout {
         Timeout::Fuel { .. } => timeout,
         Timeout::Deadline { .. } => Timeout::Deadline { budget, used },
-        Timeout::Blocked { .. } => Timeout::Blocked { budget, used },
+        Timeout::Blocked { awaited, .. } => Timeout::Blocked { budget, used, awaited },
     }))
 }
 

@@ -51,7 +51,9 @@ impl Say {
                 ..HandlerError::new("busy")
             })),
             Self::OutOfFuel => CallResult::ToolError(ToolError::Timeout(Timeout::Fuel { budget: 1, used: 1 })),
-            Self::Blocked => CallResult::ToolError(ToolError::Timeout(Timeout::Blocked { budget, used })),
+            Self::Blocked => {
+                CallResult::ToolError(ToolError::Timeout(Timeout::Blocked { budget, used, awaited: None }))
+            }
             Self::Trap => CallResult::ToolError(ToolError::HandlerRaised(Raised::new(RaisedKind::Unreachable))),
             Self::Died => CallResult::ToolError(ToolError::HandlerExit(Exit::Died)),
             Self::Cancelled => CallResult::ToolError(ToolError::HandlerExit(Exit::Cancelled)),

@@ -4,6 +4,7 @@
 //! Invariants: made by the host only; six reasons and no more (docs/contract.md, section 2); text is for people, decisions go by type.
 //! Not here: how an engine's error becomes one of these (`engine::classify`).
 
+mod awaited;
 mod raised;
 mod written;
 
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::refusal::Fault;
 
+pub use awaited::Awaited;
 pub use raised::{Frame, LimitHit, LimitKind, Raised, RaisedKind};
 
 /// Why a handler gave no valid answer: a closed set.
@@ -118,7 +120,7 @@ pub enum Exit {
 ///
 /// # Shape
 /// As JSON: `{"kind": "fuel", "budget", "used"}`; `"deadline"` and `"blocked"` in whole milliseconds, as `budget_ms` and
-/// `used_ms`.
+/// `used_ms`. A `"blocked"` can have `awaited`, an [`Awaited`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timeout {
     /// Out of fuel, in the engine's instruction units.
@@ -141,6 +143,8 @@ pub enum Timeout {
         budget: Duration,
         /// The time that passed.
         used: Duration,
+        /// What the guest waited for, if the host knows it.
+        awaited: Option<Awaited>,
     },
 }
 
@@ -221,8 +225,10 @@ impl fmt::Display for ToolError {
             Self::Timeout(Timeout::Deadline { budget, .. }) => {
                 write!(f, "the tool was still running after {budget:?}")
             }
-            Self::Timeout(Timeout::Blocked { budget, .. }) => {
-                write!(f, "the tool was still waiting after {budget:?}")
+            Self::Timeout(Timeout::Blocked { budget, awaited, .. }) => {
+                f.write_str("the tool was still waiting ")?;
+                awaited.iter().try_for_each(|awaited| write!(f, "for {} ", awaited.words()))?;
+                write!(f, "after {budget:?}")
             }
             Self::InvalidReturn(rule) => rule.fmt(f),
             Self::NotFound => f.write_str("the host has no handler for a tool of this name"),
@@ -283,11 +289,14 @@ impl Serialize for Timeout {
         let (kind, unit, budget, used) = match self {
             Self::Fuel { budget, used } => ("fuel", "", *budget, *used),
             Self::Deadline { budget, used } => ("deadline", "_ms", millis(budget), millis(used)),
-            Self::Blocked { budget, used } => ("blocked", "_ms", millis(budget), millis(used)),
+            Self::Blocked { budget, used, .. } => ("blocked", "_ms", millis(budget), millis(used)),
         };
         map.serialize_entry("kind", kind)?;
         map.serialize_entry(&format!("budget{unit}"), &budget)?;
         map.serialize_entry(&format!("used{unit}"), &used)?;
+        if let Self::Blocked { awaited: Some(awaited), .. } = self {
+            map.serialize_entry("awaited", awaited)?;
+        }
         map.end()
     }
 }

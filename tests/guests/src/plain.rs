@@ -82,7 +82,7 @@ pub fn module(text: &str) -> Vec<u8> {
 
 /// A program for WASI preview 1. The first letter of its first argument says what it does: `c` copies its standard input,
 /// `n` copies the file `note.txt` of its first directory, `w` writes its second argument, `f` fails with status 3, `l` loops,
-/// `b` writes 4 MiB, `t` traps.
+/// `b` writes 4 MiB, `t` writes a line and traps, `u` writes two letters and a byte that is no text.
 ///
 /// # Panics
 /// Never: its text is valid.
@@ -101,6 +101,7 @@ pub fn command_module() -> Vec<u8> {
   (data (i32.const 2048) "partly\n")
   (data (i32.const 2064) "it went wrong\n")
   (data (i32.const 2096) "note.txt")
+  (data (i32.const 2112) "ok\ff")
   (func $say (param $fd i32) (param $at i32) (param $bytes i32)
     (i32.store (i32.const 512) (local.get $at))
     (i32.store (i32.const 516) (local.get $bytes))
@@ -139,7 +140,10 @@ pub fn command_module() -> Vec<u8> {
       (call $say (i32.const 2) (i32.const 2064) (i32.const 14))
       (call $exit (i32.const 3))))
     (if (i32.eq (local.get $what) (i32.const 108)) (then (loop $ever (br $ever))))
-    (if (i32.eq (local.get $what) (i32.const 116)) (then unreachable))
+    (if (i32.eq (local.get $what) (i32.const 116)) (then
+      (call $say (i32.const 1) (i32.const 2048) (i32.const 7))
+      unreachable))
+    (if (i32.eq (local.get $what) (i32.const 117)) (then (call $say (i32.const 1) (i32.const 2112) (i32.const 3))))
     (if (i32.eq (local.get $what) (i32.const 98)) (then
       (loop $more
         (call $say (i32.const 1) (i32.const 65536) (i32.const 32768))

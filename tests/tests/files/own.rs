@@ -36,6 +36,32 @@ fn left_behind(name: &str) -> Vec<PathBuf> {
     of_cells.flat_map(|dir| below(&dir)).map(|dir| dir.join(name)).filter(|path| path.exists()).collect()
 }
 
+#[test]
+fn scratch_is_where_programs_look_for_temporary_files() {
+    let component = load(with_scratch(Room::default()));
+    expect(
+        &component,
+        &[
+            (&["environment"], "TMPDIR=/scratch"),
+            (&["write", "/scratch/a", "3"], "done"),
+            (&["list", "/tmp"], "a"),
+            (&["rename", "/tmp/a", "/scratch/b"], "done"),
+        ],
+    );
+}
+
+#[test]
+fn devices_need_no_grant() {
+    expect(
+        &load(Grants::default()),
+        &[
+            (&["read", "/dev/null"], ""),
+            (&["write", "/dev/null", "100000"], "done"),
+            (&["read", "/dev/zero"], "NotFound"),
+        ],
+    );
+}
+
 /// Seen to fail with the directory kept.
 #[test]
 fn a_directory_of_ones_own_is_gone_with_the_call() {

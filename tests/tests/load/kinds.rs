@@ -7,7 +7,7 @@ use toolcell::{
     Access, CallResult, Command, CommandInput, CommandOutput, Component, ComponentBytes, ComponentKind, Directory,
     Error, Examination, Grants, HandlerError, Limits, Missing, Outcome,
 };
-use toolcell_test_guests::{command_component, command_module, functions_component, importing};
+use toolcell_test_guests::{command_component, command_module, functions_component, importing, module};
 use toolcell_tests::{call, ending, load, wait};
 
 use crate::{ENGINE, Scratch, assert_refused, tight};
@@ -31,7 +31,7 @@ const MATH_MODULE: &str = r#"
   (func (export "docs:math/whole@0.1.0#crash") unreachable)
   (func (export "twice") (param i64) (result i64) (i64.mul (local.get 0) (i64.const 2)))"#;
 
-fn load_as(bytes: Vec<u8>, kind: ComponentKind, grants: Grants) -> Result<Component, Error> {
+pub(crate) fn load_as(bytes: Vec<u8>, kind: ComponentKind, grants: Grants) -> Result<Component, Error> {
     let bytes = ComponentBytes::new(bytes, kind);
     wait(async move { Component::load_with(&ENGINE, bytes, grants, Missing::Refused).await })
 }
@@ -184,7 +184,7 @@ fn functions_that_cannot_be_tools_are_named() {
     assert_refused(loaded, definition, "#f` cannot be a tool: it takes or returns types with more than 1500 parts");
 }
 
-fn command(change: impl FnOnce(&mut Command)) -> ComponentKind {
+pub(crate) fn command(change: impl FnOnce(&mut Command)) -> ComponentKind {
     let mut command = Command::new("tool");
     change(&mut command);
     ComponentKind::Command(command)
@@ -292,6 +292,14 @@ fn what_a_component_can_be_used_as_is_proposed() {
         let Some(proposal) = proposal else { continue };
         let error = load(&ENGINE, bytes).expect_err("it has no tools");
         assert!(error.is_component() && error.hint().contains(&format!("`as = \"{proposal}\"`")), "{error:?}");
+    }
+    for (text, names) in [
+        ("(memory (export \"memory\") i64 1)", "64-bit memory"),
+        ("(import \"wasi\" \"thread-spawn\" (func (param i32) (result i32))) (memory 1 1 shared)", "threads"),
+    ] {
+        let exit = r#"(import "wasi_snapshot_preview1" "proc_exit" (func (param i32)))"#;
+        let program = module(&format!(r#"(module {exit} {text} (func (export "_start")))"#));
+        assert_refused(load_as(program, command(|_| {}), Grants::default()), Error::is_component, names);
     }
     let not_a_command = load_as(functions_component(MATH, MATH_MODULE), command(|_| {}), Grants::default());
     assert_refused(not_a_command, Error::is_component, "does not export `wasi:cli/run@0.2`");

@@ -5,6 +5,7 @@ mod bounds;
 mod contents;
 mod kinds;
 mod on_demand;
+mod printed;
 mod tiers;
 mod turns;
 

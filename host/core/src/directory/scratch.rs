@@ -16,7 +16,7 @@ use super::ledger::{Area, Ledger};
 use super::temporary::TemporaryDirectory;
 use super::tree;
 use crate::defence::{Defence, stands};
-use crate::grants::{Room, SCRATCH};
+use crate::grants::Room;
 
 /// Files that are removed where the cell ends; more go on a thread that may take its time.
 const FEW: u64 = 16;
@@ -89,10 +89,10 @@ impl Drop for Nest {
 }
 
 impl Scratch {
-    /// The directory as its call gets it.
-    pub(crate) fn root(&self) -> io::Result<Root> {
+    /// The directory as its call gets it, under this name.
+    pub(crate) fn root(&self, name: &str) -> io::Result<Root> {
         let place = self.place.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        Ok(Root { name: SCRATCH.to_owned(), dir: place.dir.try_clone()?, area: Some(Arc::clone(&self.area)) })
+        Ok(Root { name: name.to_owned(), dir: place.dir.try_clone()?, area: Some(Arc::clone(&self.area)) })
     }
 }
 

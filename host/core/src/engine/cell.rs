@@ -28,7 +28,7 @@ use crate::directory::Mounts;
 use crate::event::LogSource;
 use crate::handler::Invocation;
 use crate::rights::{Decision, Denial, Layer, Request, Rights};
-use crate::tool_error::{LimitHit, LimitKind};
+use crate::tool_error::{Awaited, LimitHit, LimitKind};
 
 /// Handles of the component model in one cell; the engine's own limit is 100,000.
 const HANDLES: usize = 4096;
@@ -126,6 +126,9 @@ impl Cell {
     /// what the guest said in it.
     pub(super) fn called(&mut self, module: &'static str, function: &'static str) -> Result<(), Stop> {
         tracing::trace!(module, function, "call");
+        if let Some(awaited) = Awaited::of(module) {
+            self.awaits(awaited);
+        }
         self.count_host_call()
     }
 
@@ -134,6 +137,11 @@ impl Cell {
         self.pulse.runs();
         self.host_calls += 1;
         self.host_calls_left()
+    }
+
+    /// The guest is about to wait for this, unless the host has it at hand.
+    pub(super) fn awaits(&self, awaited: Awaited) {
+        self.pulse.awaits(awaited);
     }
 
     /// The host works for the guest until this is dropped: what asks to be polled again meanwhile is not the guest.
@@ -248,6 +256,9 @@ impl Cell {
     /// Ends unfinished lines and writes the receipt: fuel of the whole call, earlier attempts included.
     pub(super) fn settle(&mut self, fuel_used: u64) {
         if let Some(wasi) = &self.wasi {
+            // A command that has no answer keeps what it printed.
+            let printed = self.captured().map(|captured| captured.unanswered()).unwrap_or_default();
+            wasi.lines.write(LogSource::Stdout, &printed);
             wasi.lines.finish();
         }
         self.note(fuel_used);

@@ -76,6 +76,8 @@ pub(super) fn classify(error: &wasmtime::Error, phase: Phase, store: &Store<Cell
 fn raise(mut raised: Raised, error: &wasmtime::Error, cell: &Cell) -> ToolError {
     raised.limit = raised.limit.or(cell.limiter.hit());
     raised.panic_message = cell.last_words().map(|words| plain(&folded(panic_text(&words)), usize::MAX));
+    let stdout = cell.captured().map(|captured| captured.unanswered()).filter(|bytes| !bytes.is_empty());
+    raised.stdout = stdout.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     if let Some(trace) = error.downcast_ref::<WasmBacktrace>() {
         raised.backtrace = frames::names(trace);
         raised.frames = frames::positions(trace);

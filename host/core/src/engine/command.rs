@@ -22,7 +22,7 @@ use crate::component_kind::{Command, CommandInput, CommandOutput, STDIN};
 use crate::error::Error;
 use crate::handler::Invocation;
 use crate::json::Json;
-use crate::outcome::{HandlerError, Outcome};
+use crate::outcome::{HandlerError, Media, Outcome, Output, Part, Resource, ResourceContent};
 use crate::tool_error::{ReturnRule, ToolError};
 
 /// The interface that makes a component a command. A later patch version is as good.
@@ -75,7 +75,7 @@ impl Streams {
 /// Runs the command to its end.
 pub(super) async fn run(
     entry: ComponentExportIndex,
-    output: CommandOutput,
+    command: &Command,
     store: &mut Store<Cell>,
     instance: &Instance,
 ) -> wasmtime::Result<CallResult> {
@@ -90,37 +90,68 @@ pub(super) async fn run(
     };
     let cell = store.data();
     let written = cell.captured().unwrap_or_default();
-    Ok(match written.text() {
+    Ok(match written.bytes() {
         Err(rule) => CallResult::ToolError(ToolError::InvalidReturn(rule)),
-        Ok(text) if status == 0 => CallResult::Outcome(Outcome::ok(result(text, output))),
-        Ok(text) => CallResult::Outcome(Outcome::Error(failure(status, text, cell.last_words()))),
+        Ok(bytes) if status != 0 => CallResult::Outcome(Outcome::Error(failure(status, &bytes, cell.last_words()))),
+        Ok(bytes) if command.output == CommandOutput::Bytes => CallResult::Outcome(Outcome::Ok(part(bytes, command))),
+        Ok(bytes) => {
+            let mut output = Output::new(result(&String::from_utf8_lossy(&bytes), command.output));
+            output.message = not_text(&bytes);
+            CallResult::Outcome(Outcome::Ok(output))
+        }
     })
 }
 
+/// Says where bytes are no text in UTF-8, if they are none.
+fn not_text(bytes: &[u8]) -> Option<String> {
+    let offset = std::str::from_utf8(bytes).err()?.valid_up_to();
+    Some(format!(
+        "standard output is not UTF-8 at byte {offset}: what is no text is shown as U+FFFD; `output = \"bytes\"` keeps it"
+    ))
+}
+
+/// The result of a command whose output is bytes.
+fn part(data: Vec<u8>, command: &Command) -> Output {
+    let mime_type = command.media_type.clone().unwrap_or_else(|| "application/octet-stream".to_owned());
+    let message = format!("{} bytes of {mime_type}", data.len());
+    let part = match mime_type.split_once('/') {
+        Some(("image", _)) => Part::Image(Media { mime_type, data }),
+        Some(("audio", _)) => Part::Audio(Media { mime_type, data }),
+        _ => {
+            let (uri, content) = (format!("stdout:{}", command.name), ResourceContent::Bytes { data });
+            Part::Resource(Resource { uri, mime_type: Some(mime_type), content })
+        }
+    };
+    Output::from_message(message).with_part(part)
+}
+
 /// The result of a command that succeeded.
-fn result(text: String, output: CommandOutput) -> Json {
+fn result(text: &str, output: CommandOutput) -> Json {
     let plain = |text: &str| {
         let line = text.strip_suffix('\n').unwrap_or(text);
         Json::from(Value::from(line.strip_suffix('\r').unwrap_or(line)))
     };
     match output {
-        CommandOutput::Text => plain(&text),
+        CommandOutput::Text | CommandOutput::Bytes => plain(text),
         CommandOutput::Json => {
             let parsed = Json::parse(text.trim().to_owned());
-            parsed.unwrap_or_else(|_| plain(&text))
+            parsed.unwrap_or_else(|_| plain(text))
         }
     }
 }
 
 /// The failure of a command with another status than 0.
-fn failure(status: i32, stdout: String, stderr: Option<String>) -> HandlerError {
+fn failure(status: i32, stdout: &[u8], stderr: Option<String>) -> HandlerError {
     let message = match &stderr {
         Some(words) => format!("{words} (exit status {status})"),
         None => format!("the command ended with exit status {status}"),
     };
     let mut data = json!({ "status": status });
     if !stdout.is_empty() {
-        data["stdout"] = Value::from(stdout);
+        data["stdout"] = Value::from(String::from_utf8_lossy(stdout));
+    }
+    if let Some(note) = not_text(stdout) {
+        data["note"] = Value::from(note);
     }
     if let Some(words) = stderr {
         data["stderr"] = Value::from(words);
@@ -144,14 +175,18 @@ impl Captured {
         Self(Arc::new(Mutex::new(Kept { limit, ..Kept::default() })))
     }
 
-    /// All of it as text.
-    fn text(&self) -> Result<String, ReturnRule> {
+    /// All of it.
+    fn bytes(&self) -> Result<Vec<u8>, ReturnRule> {
         let mut kept = self.0.lock();
         if kept.written > kept.limit {
             return Err(ReturnRule::TooLarge { limit: kept.limit, got: kept.written });
         }
-        let detail = "standard output is not text in UTF-8".to_owned();
-        String::from_utf8(std::mem::take(&mut kept.bytes)).map_err(|_| ReturnRule::Unreadable { detail })
+        Ok(std::mem::take(&mut kept.bytes))
+    }
+
+    /// A copy of what no answer has taken.
+    pub(super) fn unanswered(&self) -> Vec<u8> {
+        self.0.lock().bytes.clone()
     }
 }
 

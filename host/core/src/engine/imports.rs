@@ -14,6 +14,7 @@ pub(super) mod lines;
 mod own;
 mod secrets;
 mod sockets;
+mod waits;
 pub(super) mod wasi_http;
 
 use std::collections::BTreeSet;
@@ -131,6 +132,7 @@ pub(super) fn kind(name: &str) -> Option<GrantKind> {
 pub(super) fn linker(engine: &Engine) -> Result<Linker<Cell>, Error> {
     let mut linker = Linker::new(engine);
     inert::link(&mut linker)
+        .and_then(|()| waits::link(&mut linker))
         .and_then(|()| sockets::link(&mut linker))
         .and_then(|()| files::link(&mut linker))
         .and_then(|()| own::link(&mut linker))

@@ -72,7 +72,7 @@ pub(super) async fn execute(
             Exports::Tools(_) => {}
             Exports::Functions(functions) => return functions::call(functions, store, &instance, &invocation).await,
             Exports::Command { entry, command } => {
-                return command::run(*entry, command.output, store, &instance).await;
+                return command::run(*entry, command, store, &instance).await;
             }
         }
         let toolbox = ready.exports.toolbox(store, &instance)?;

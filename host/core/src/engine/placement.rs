@@ -81,7 +81,8 @@ where
         if refusal == Refusal::Quarantined {
             return ToolError::HandlerRaised(Raised::by_the_host());
         }
-        ToolError::Timeout(Timeout::Blocked { budget: invocation.limits.timeout, used: invocation.started.elapsed() })
+        let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
+        ToolError::Timeout(Timeout::Blocked { budget, used, awaited: None })
     })?;
     let cell = cell(slot, Arc::clone(quarantine), Arc::clone(invocation), question(Arc::clone(&pulse)));
     place(inner, cell, invocation, &pulse, habit).await
@@ -161,7 +162,11 @@ fn pulse(invocation: &Invocation) -> Arc<Pulse> {
 
 fn timeout(invocation: &Invocation, pulse: &Pulse) -> Timeout {
     let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
-    if pulse.was_blocked() { Timeout::Blocked { budget, used } } else { Timeout::Deadline { budget, used } }
+    if pulse.was_blocked() {
+        Timeout::Blocked { budget, used, awaited: pulse.awaited() }
+    } else {
+        Timeout::Deadline { budget, used }
+    }
 }
 
 /// A free slot, now or before the deadline, for a component that may have one. A call that a tool makes needs none: its

@@ -16,6 +16,7 @@ use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 
 use super::ticker::TICK;
+use crate::tool_error::Awaited;
 
 /// A slice that a tick hits before this goes on to the next tick: else most would be stopped that are nearly over, and one
 /// that was long in line, or waited for the host, at its first instruction.
@@ -52,6 +53,8 @@ pub(super) struct Pulse {
     /// When the slice that runs began, or the last one did.
     began: Mutex<Option<Instant>>,
     stopped: AtomicBool,
+    /// What the guest waits for, or waited for last.
+    awaited: Mutex<Option<Awaited>>,
 }
 
 impl Pulse {
@@ -86,6 +89,16 @@ impl Pulse {
         self.is_served.store(true, Ordering::Relaxed);
         self.waits();
         Served(Arc::clone(self))
+    }
+
+    /// The guest is about to wait for this.
+    pub(super) fn awaits(&self, awaited: Awaited) {
+        *self.awaited.lock() = Some(awaited);
+    }
+
+    /// What the guest waited for last, if the host noted it.
+    pub(super) fn awaited(&self) -> Option<Awaited> {
+        *self.awaited.lock()
     }
 
     /// Whether the guest waited for the host when its deadline passed. Asked from then on.

@@ -134,6 +134,7 @@ impl Veiled {
         match error {
             ToolError::HandlerRaised(raised) => {
                 self.maybe(&mut raised.panic_message);
+                self.maybe(&mut raised.stdout);
                 raised.backtrace.iter_mut().for_each(|name| self.text(name));
             }
             ToolError::InvalidReturn(rule) => self.rule(rule),

@@ -10,7 +10,7 @@ use crate::fence;
 /// How a handler was ended by a trap, a panic or a limit.
 ///
 /// # Shape
-/// As JSON: `{"kind", "limit"?, "backtrace"?, "frames"?, "panic_message"?}`.
+/// As JSON: `{"kind", "limit"?, "backtrace"?, "frames"?, "panic_message"?, "stdout"?}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Raised {
@@ -32,11 +32,14 @@ pub struct Raised {
     /// of a native handler the panic's message. At most 2 KiB of a guest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panic_message: Option<String>,
+    /// What a command had written to standard output. Bytes that are no UTF-8 are shown as U+FFFD.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdout: Option<String>,
 }
 
 impl Raised {
     pub(crate) fn new(kind: RaisedKind) -> Self {
-        Self { kind, limit: None, backtrace: Vec::new(), frames: Vec::new(), panic_message: None }
+        Self { kind, limit: None, backtrace: Vec::new(), frames: Vec::new(), panic_message: None, stdout: None }
     }
 
     /// A panic of the host.

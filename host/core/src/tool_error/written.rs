@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 
-use super::{Reason, Timeout, ToolError};
+use super::{Awaited, Reason, Timeout, ToolError};
 use crate::json::{Json, needed};
 
 #[derive(Deserialize)]
@@ -42,6 +42,7 @@ struct WrittenTimeout {
     used: Option<u64>,
     budget_ms: Option<u64>,
     used_ms: Option<u64>,
+    awaited: Option<Awaited>,
 }
 
 #[derive(Deserialize)]
@@ -54,7 +55,8 @@ enum TimeoutKind {
 
 impl<'de> Deserialize<'de> for Timeout {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let WrittenTimeout { kind, budget, used, budget_ms, used_ms } = WrittenTimeout::deserialize(deserializer)?;
+        let WrittenTimeout { kind, budget, used, budget_ms, used_ms, awaited } =
+            WrittenTimeout::deserialize(deserializer)?;
         let time = |millis: Option<u64>, name| needed(millis, name).map(Duration::from_millis);
         Ok(match kind {
             TimeoutKind::Fuel => Self::Fuel { budget: needed(budget, "budget")?, used: needed(used, "used")? },
@@ -62,7 +64,7 @@ impl<'de> Deserialize<'de> for Timeout {
                 Self::Deadline { budget: time(budget_ms, "budget_ms")?, used: time(used_ms, "used_ms")? }
             }
             TimeoutKind::Blocked => {
-                Self::Blocked { budget: time(budget_ms, "budget_ms")?, used: time(used_ms, "used_ms")? }
+                Self::Blocked { budget: time(budget_ms, "budget_ms")?, used: time(used_ms, "used_ms")?, awaited }
             }
         })
     }

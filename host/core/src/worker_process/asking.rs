@@ -119,7 +119,7 @@ fn in_full(result: CallResult, invocation: &Invocation, spent: u64) -> CallResul
             Timeout::Fuel { budget: invocation.limits.fuel, used: spent.saturating_add(used) }
         }
         Timeout::Deadline { .. } => Timeout::Deadline { budget, used },
-        Timeout::Blocked { .. } => Timeout::Blocked { budget, used },
+        Timeout::Blocked { awaited, .. } => Timeout::Blocked { budget, used, awaited },
     }))
 }
 

@@ -16,7 +16,7 @@ use crate::json::{Json, present};
 use crate::limits::Limits;
 use crate::outcome::Outcome;
 use crate::refusal::{Fault, Refusal, ResumeFault};
-use crate::tool_error::{Exit, Raised, ReturnRule, Timeout, ToolError};
+use crate::tool_error::{Awaited, Exit, Raised, ReturnRule, Timeout, ToolError};
 use crate::usage::Usage;
 
 #[derive(Serialize, Deserialize)]
@@ -143,7 +143,7 @@ pub(super) enum ErrorForm {
 enum TimeoutForm {
     Fuel { budget: u64, used: u64 },
     Deadline { budget: Duration, used: Duration },
-    Blocked { budget: Duration, used: Duration },
+    Blocked { budget: Duration, used: Duration, awaited: Option<Awaited> },
 }
 
 #[derive(Serialize, Deserialize)]

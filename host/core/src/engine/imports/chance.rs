@@ -17,6 +17,7 @@ pub(super) enum Purpose {
     Secure,
     Insecure,
     InsecureSeed,
+    Device,
 }
 
 /// A generator that cannot be predicted without the seed: the extended output of BLAKE3.

@@ -5,20 +5,24 @@
 //! Invariants: nothing is opened before a call first asks; a disk is waited for on threads of the tenant's share alone; what
 //! is open is counted until it is closed, and so is what streams and listings keep.
 
+mod devices;
+mod handles;
 mod listing;
 mod streams;
 mod times;
 mod types;
 mod ungranted;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::filesystem::{Descriptor, Dir};
 use wasmtime_wasi::p2::FsResult;
+use wasmtime_wasi::p2::bindings::filesystem::types::NewTimestamp;
 use wasmtime_wasi::p2::bindings::filesystem::{preopens, types as wasi};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
@@ -29,7 +33,7 @@ use crate::engine::descriptors::Slot;
 use crate::engine::recorder::joined;
 use crate::engine::retained::Retained;
 use crate::engine::shares::Way;
-use crate::grants::{Access, is_below};
+use crate::grants::{Access, SCRATCH, TEMPORARY, is_below};
 
 /// What a cell has open, in a cell that has anything.
 pub(in crate::engine) struct Files {
@@ -40,6 +44,8 @@ pub(in crate::engine) struct Files {
     retained: Arc<Retained>,
     /// The last path that was looked for outside of the granted directories: libraries look for one several times.
     ungranted: Option<(String, Access)>,
+    /// The times that the guest has set last, in time since 1970: it is told these as they are.
+    set: VecDeque<Duration>,
 }
 
 /// Something that is open, and where it is counted.
@@ -70,7 +76,20 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
 
 impl Files {
     pub(in crate::engine) fn new(way: Way) -> Self {
-        Self { places: HashMap::new(), scratch: None, way, retained: Arc::default(), ungranted: None }
+        Self {
+            places: HashMap::new(),
+            scratch: None,
+            way,
+            retained: Arc::default(),
+            ungranted: None,
+            set: VecDeque::new(),
+        }
+    }
+
+    /// Notes times that the guest sets.
+    fn sets(&mut self, times: [NewTimestamp; 2]) {
+        self.set.extend(times.into_iter().filter_map(times::exact));
+        self.set.drain(..self.set.len().saturating_sub(times::REMEMBERED));
     }
 
     /// What its streams and listings keep.
@@ -101,7 +120,10 @@ impl Files {
             };
         }
         if let Some(scratch) = &self.scratch {
-            roots.push(scratch.root()?);
+            roots.push(scratch.root(SCRATCH)?);
+            if !roots.iter().any(|root| root.name == TEMPORARY) {
+                roots.push(scratch.root(TEMPORARY)?);
+            }
         }
         Ok(roots)
     }
@@ -190,9 +212,13 @@ impl preopens::Host for Cell {
             let path = self.recorder().map(|_| name.as_str().into());
             opened.push((self.push_directory(dir, area, slot, path)?, name));
         }
-        if !is_root_granted {
+        // A command gets no root that it was not granted, and only devices.
+        let is_command = self.captured().is_some() && self.recorder().is_none();
+        if !is_root_granted && !is_command {
             // At the end: to some programs the first directory is theirs.
-            opened.push((ungranted::push(&mut self.table)?, ungranted::NAME.to_owned()));
+            opened.push((ungranted::push(&mut self.table, ungranted::NAME)?, ungranted::NAME.to_owned()));
+        } else if !opened.iter().any(|(_, name)| is_below(name, ungranted::DEVICES)) {
+            opened.push((ungranted::push(&mut self.table, ungranted::DEVICES)?, ungranted::DEVICES.to_owned()));
         }
         Ok(opened)
     }

@@ -21,13 +21,19 @@ use crate::engine::cell::Cell;
 use crate::engine::command::Streams;
 use crate::engine::world::{Pace, Time, World};
 use crate::event::LogSource;
+use crate::grants::{Access, SCRATCH};
 use crate::rights::{Decision, Request, Rights};
 
 /// Resolution of both clocks: enough for a tool, too coarse to time a cache line.
 const CLOCK_RESOLUTION: Duration = Duration::from_millis(1);
+/// What the monotonic clock tells when a cell first asks for anything. Above 0, which Go takes for a fault, and high enough
+/// that a program can subtract a span from it.
+const MONOTONIC_START: Duration = Duration::from_hours(24);
 /// How far behind the host's date the times may be that a disk gives to files: the slowest kernels have a hundred ticks a
 /// second.
 const DISK_TICK: Duration = Duration::from_millis(20);
+/// The variable by which programs find a directory for temporary files.
+const TMPDIR: &str = "TMPDIR";
 /// Bytes of randomness in one call; the stock limit is 64 MiB.
 const RANDOM_BYTES: u64 = 64 << 10;
 
@@ -52,7 +58,6 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     cli::terminal_stdin::add_to_linker::<Cell, WasiCli>(linker, Cell::cli)?;
     cli::terminal_stdout::add_to_linker::<Cell, WasiCli>(linker, Cell::cli)?;
     cli::terminal_stderr::add_to_linker::<Cell, WasiCli>(linker, Cell::cli)?;
-    clocks::monotonic_clock::add_to_linker::<Cell, WasiClocks>(linker, Cell::clocks)?;
     clocks::wall_clock::add_to_linker::<Cell, WasiClocks>(linker, Cell::clocks)?;
     random::random::add_to_linker::<Cell, WasiRandom>(linker, |cell| cell.ctx().ctx.random())?;
     random::insecure::add_to_linker::<Cell, WasiRandom>(linker, |cell| cell.ctx().ctx.random())?;
@@ -109,6 +114,9 @@ pub(in crate::engine) fn context(
     for (name, value) in rights.iter().flat_map(|rights| allowed_environment(rights)) {
         builder.env(name, value);
     }
+    if rights.is_some_and(|rights| has_scratch(rights) && !rights.granted().environment.contains_key(TMPDIR)) {
+        builder.env(TMPDIR, SCRATCH);
+    }
     if let Some(seed) = world.seed {
         let chance = |purpose| Chance::new(seed, call, purpose);
         builder
@@ -117,6 +125,12 @@ pub(in crate::engine) fn context(
             .insecure_random_seed(chance(Purpose::InsecureSeed).number());
     }
     builder.build()
+}
+
+/// Whether a call with these rights has a scratch directory.
+fn has_scratch(rights: &Rights) -> bool {
+    rights.granted().scratch.is_some()
+        && rights.allows(&Request::File { access: Access::Write, path: SCRATCH.into() }) == Decision::Allowed
 }
 
 fn allowed_environment(rights: &Rights) -> impl Iterator<Item = (&String, &String)> {
@@ -176,7 +190,7 @@ impl HostMonotonicClock for Clock {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(coarse(self.passed()).as_nanos()).unwrap_or(u64::MAX)
+        u64::try_from(coarse(MONOTONIC_START.saturating_add(self.passed())).as_nanos()).unwrap_or(u64::MAX)
     }
 }
 
@@ -207,6 +221,7 @@ mod tests {
             let (wall, monotonic): (&dyn HostWallClock, &dyn HostMonotonicClock) = (&clock, &clock);
             assert_eq!((wall.now().subsec_nanos() % 1_000_000, monotonic.now() % 1_000_000), (0, 0));
             assert_eq!((wall.resolution(), monotonic.resolution()), (CLOCK_RESOLUTION, 1_000_000));
+            assert!(Duration::from_nanos(monotonic.now()) >= MONOTONIC_START);
         }
         let before = Clock::new(Time { start: Some(UNIX_EPOCH - Duration::from_secs(1)), pace: Pace::Frozen });
         assert_eq!(HostWallClock::now(&before), Duration::ZERO);

@@ -89,7 +89,7 @@ impl Lines {
         if source == LogSource::Stderr { &self.0.stderr } else { &self.0.stdout }
     }
 
-    fn write(&self, source: LogSource, mut bytes: &[u8]) {
+    pub(in crate::engine) fn write(&self, source: LogSource, mut bytes: &[u8]) {
         let mut waiting = self.buffer(source).lock();
         while !bytes.is_empty() {
             let room = LINE_BYTES - waiting.len();

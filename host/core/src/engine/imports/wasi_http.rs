@@ -1,10 +1,12 @@
 //! `wasi:http`, so that ordinary HTTP libraries of guests work: the same requests by the same way out.
 //!
-//! Invariants: nothing is sent but by [`egress`](crate::egress); a request's body is whole before it is sent.
+//! Invariants: nothing is sent but by [`egress`](crate::egress); a request's body is whole before it is sent. What the requests
+//! of a call may send in all is what their bodies may hold in all.
 
 use std::borrow::Cow;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
@@ -13,15 +15,20 @@ use http::request::Parts;
 use http::{HeaderName, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use tracing::{Instrument as _, Span};
-use wasmtime::component::Linker;
+use wasmtime::StoreContextMut;
+use wasmtime::component::{Linker, Resource};
+use wasmtime_wasi::p2::pipe::SinkOutputStream;
+use wasmtime_wasi::p2::{DynOutputStream, OutputStream, Pollable, StreamError, StreamResult};
 use wasmtime_wasi_http::p2::bindings::http::{outgoing_handler, types};
+use wasmtime_wasi_http::p2::body::HostOutgoingBody;
 use wasmtime_wasi_http::{
     DEFAULT_FORBIDDEN_HEADERS, Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttp, WasiHttpCtx,
     WasiHttpCtxView, WasiHttpHooks,
 };
 
 use super::http::{STAND_IN, STAND_IN_TYPE, is_sent};
-use crate::egress::{self, Admitted, Budget, Egress, Outgoing, SendError, Share, Stage, Times};
+use crate::defence::{Defence, stands};
+use crate::egress::{self, Admitted, Budget, DEFAULT_SENT, Egress, Outgoing, SendError, Share, Stage, Times};
 use crate::engine::cell::{Cell, authorized};
 use crate::engine::host_span::{host_span, note_end, note_request};
 use crate::engine::screening::Screening;
@@ -31,20 +38,43 @@ use crate::rights::{self, Rights};
 
 /// Bytes of headers in memory, in one collection of them.
 pub(in crate::engine) const FIELDS: usize = 64 << 10;
-/// Bytes of a piece of a request's body, of which two are on their way at once; the stock size is 1 MiB.
+/// The interface as the engine's own host names it.
+const TYPES: &str = "wasi:http/types@0.2.12";
+/// Bytes of a piece of a request's body; the stock size is 1 MiB.
 pub(in crate::engine) const CHUNK: usize = 64 << 10;
 
 /// Links it.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     let options = wasmtime_wasi_http::p2::bindings::LinkOptions::default();
     outgoing_handler::add_to_linker::<Cell, WasiHttp>(linker, Cell::wasi_http)?;
-    types::add_to_linker::<Cell, WasiHttp>(linker, &(&options).into(), Cell::wasi_http)
+    types::add_to_linker::<Cell, WasiHttp>(linker, &(&options).into(), Cell::wasi_http)?;
+    linker.allow_shadowing(true);
+    linker.instance(TYPES)?.func_wrap("[method]outgoing-body.write", body_stream)?;
+    linker.allow_shadowing(false);
+    Ok(())
+}
+
+/// The engine's own `write` of a body, with a stream that takes the body also before the request is handed over.
+fn body_stream(
+    mut store: StoreContextMut<'_, Cell>,
+    (body,): (Resource<HostOutgoingBody>,),
+) -> wasmtime::Result<(Result<Resource<DynOutputStream>, ()>,)> {
+    let cell = store.data_mut();
+    let stream = types::HostOutgoingBody::write(&mut cell.wasi_http(), body)?;
+    if let (Ok(stream), Some(state)) = (&stream, &cell.wasi_http) {
+        let stream = cell.table.get_mut(stream)?;
+        let inner = std::mem::replace(stream, Box::new(SinkOutputStream));
+        *stream = Box::new(BodyStream { inner, held: BytesMut::new(), written: Arc::clone(&state.written) });
+    }
+    Ok((stream,))
 }
 
 /// What a cell has of `wasi:http`, made when it is first touched.
 pub(in crate::engine) struct WasiHttpState {
     context: WasiHttpCtx,
     hooks: Hooks,
+    /// Bytes that the guest has written into bodies of requests.
+    written: Arc<AtomicU64>,
 }
 
 impl Cell {
@@ -62,7 +92,7 @@ impl Cell {
                 invocation: Arc::clone(&self.invocation),
                 screening: self.screening(),
             };
-            self.wasi_http = Some(Box::new(WasiHttpState { context, hooks }));
+            self.wasi_http = Some(Box::new(WasiHttpState { context, hooks, written: Arc::default() }));
         }
         let state = self.wasi_http.as_mut().expect("made above");
         WasiHttpCtxView { ctx: &mut state.context, table: &mut self.table, hooks: &mut state.hooks }
@@ -78,12 +108,65 @@ struct Hooks {
     screening: Screening,
 }
 
+/// The stream of a request's body. It gathers what is written, in whole pieces, so that a body of any writes fits the channel
+/// that the engine has for it.
+struct BodyStream {
+    inner: DynOutputStream,
+    held: BytesMut,
+    written: Arc<AtomicU64>,
+}
+
+impl OutputStream for BodyStream {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        let size = bytes.len() as u64;
+        let written = self.written.fetch_add(size, Ordering::Relaxed).saturating_add(size);
+        if written > DEFAULT_SENT && stands(Defence::SentBytes) {
+            let error = types::ErrorCode::HttpRequestBodySize(Some(written));
+            return Err(StreamError::LastOperationFailed(error.into()));
+        }
+        self.held.extend_from_slice(&bytes);
+        while self.held.len() >= CHUNK {
+            self.inner.write(self.held.split_to(CHUNK).freeze())?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        self.inner.flush()
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        // It is an error where the request is over, and says nothing of room: there is room for all that may be written.
+        self.inner.check_write()?;
+        Ok(CHUNK)
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for BodyStream {
+    async fn ready(&mut self) {}
+}
+
+impl Drop for BodyStream {
+    fn drop(&mut self) {
+        if !self.held.is_empty() {
+            // Where the request is over, its body is of no use.
+            let _ = self.inner.write(std::mem::take(&mut self.held).freeze());
+        }
+    }
+}
+
 type Sent = (Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>);
 
 impl WasiHttpHooks for Hooks {
     fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
         // A library sets the length by itself: it is checked against the body, and set anew on the way out.
         Arc::new(|name: &HeaderName| DEFAULT_FORBIDDEN_HEADERS.contains(name))
+    }
+
+    fn p2_outgoing_body_buffer_chunks(&mut self) -> usize {
+        // Room for all that may be written.
+        (DEFAULT_SENT as usize).div_ceil(CHUNK)
     }
 
     fn p2_outgoing_body_chunk_size(&mut self) -> usize {

@@ -1,8 +1,12 @@
 //! Calls servers with `wasi:http` alone, as the HTTP libraries of guests do, and as none of them does.
 
 use toolcell_guest::{Failure, tool, tools};
+use wasip2::cli::stdout;
 use wasip2::http::outgoing_handler::handle;
-use wasip2::http::types::{Fields, IncomingBody, Method, OutgoingBody, OutgoingRequest, Scheme};
+use wasip2::http::types::{
+    Fields, FutureIncomingResponse, IncomingBody, Method, OutgoingBody, OutgoingRequest, Scheme, http_error_code,
+};
+use wasip2::io::streams::StreamError;
 
 fn fault(what: &str) -> Failure {
     Failure::new(what.to_owned())
@@ -63,6 +67,11 @@ fn sent(
         let _ = stream.blocking_write_and_flush(body.as_bytes());
     }
     let _ = OutgoingBody::finish(outgoing, trailers);
+    answer(&pending)
+}
+
+/// What comes of a request: the status and the body of the response.
+fn answer(pending: &FutureIncomingResponse) -> Result<String, Failure> {
     pending.subscribe().block();
     let answered = pending.get().ok_or_else(|| fault("no answer"))?.map_err(|()| fault("taken"))?;
     let response = answered.map_err(|code| Failure::new(format!("{code:?}")))?;
@@ -76,6 +85,32 @@ fn sent(
     }
     drop(IncomingBody::finish(incoming));
     Ok(format!("{} {}", response.status(), String::from_utf8_lossy(&whole)))
+}
+
+/// Writes a body of so many bytes before it hands the request over, in blocking writes that are larger than WASI promises.
+#[tool]
+fn uploader(authority: String, bytes: usize) -> Result<String, Failure> {
+    const PIECE: [u8; 10_000] = [b'x'; 10_000];
+    stdout::get_stdout().blocking_write_and_flush(&PIECE).map_err(|_| fault("no output"))?;
+    let request = OutgoingRequest::new(Fields::new());
+    request.set_method(&Method::Post).map_err(|()| fault("no method"))?;
+    request.set_scheme(Some(&Scheme::Http)).map_err(|()| fault("no scheme"))?;
+    request.set_authority(Some(&authority)).map_err(|()| fault("no authority"))?;
+    request.set_path_with_query(Some("/")).map_err(|()| fault("no path"))?;
+    let outgoing = request.body().map_err(|()| fault("no body"))?;
+    {
+        let stream = outgoing.write().map_err(|()| fault("no stream"))?;
+        for at in (0..bytes).step_by(PIECE.len()) {
+            let piece = &PIECE[..PIECE.len().min(bytes - at)];
+            stream.blocking_write_and_flush(piece).map_err(|error| match error {
+                StreamError::LastOperationFailed(error) => Failure::new(format!("{:?}", http_error_code(&error))),
+                StreamError::Closed => fault("closed"),
+            })?;
+        }
+    }
+    let pending = handle(request, None).map_err(|code| Failure::new(format!("{code:?}")))?;
+    OutgoingBody::finish(outgoing, None).map_err(|code| Failure::new(format!("{code:?}")))?;
+    answer(&pending)
 }
 
 /// Has the host keep so many requests, each with a method of a megabyte, and then runs on as long as it is told: how many
@@ -104,4 +139,4 @@ fn appender() -> u64 {
     }
 }
 
-tools![caller, hoarder, sender, appender];
+tools![caller, hoarder, sender, appender, uploader];

@@ -4,6 +4,7 @@
 //! of time that its clocks keep from it.
 //! Source: docs/threat-model.md, rows 32 and 51.
 
+use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};
 
 use wasmtime_wasi::p2::FsResult;
@@ -25,12 +26,23 @@ pub(super) fn given(time: NewTimestamp) -> FsResult<Option<SystemTime>> {
     }
 }
 
-/// What a tool is told of a file, with times as its clock tells them.
-pub(super) fn told(mut file: DescriptorStat, clock: Clock) -> DescriptorStat {
+/// Times that a guest has set and is told as they are: more than a program sets before it looks.
+pub(super) const REMEMBERED: usize = 64;
+
+/// The time since 1970 that a tool gives, if it gives one.
+pub(super) fn exact(time: NewTimestamp) -> Option<Duration> {
+    match time {
+        NewTimestamp::NoChange | NewTimestamp::Now => None,
+        NewTimestamp::Timestamp(at) => since_1970(at),
+    }
+}
+
+/// What a tool is told of a file, with times as its clock tells them. One of those that it has set is told as it is.
+pub(super) fn told(mut file: DescriptorStat, clock: Clock, set: &VecDeque<Duration>) -> DescriptorStat {
     let times =
         [&mut file.data_access_timestamp, &mut file.data_modification_timestamp, &mut file.status_change_timestamp];
     for time in times.into_iter().filter(|_| stands(Defence::FileTimes)) {
-        let told = time.and_then(since_1970).map(|since| clock.tell(since));
+        let told = time.and_then(since_1970).map(|since| if set.contains(&since) { since } else { clock.tell(since) });
         *time = told.map(|told| Datetime { seconds: told.as_secs(), nanoseconds: told.subsec_nanos() });
     }
     file

@@ -1,13 +1,10 @@
 //! `wasi:filesystem/types`, function by function.
 
-use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
-use futures_util::FutureExt as _;
-use wasmtime::component::{Resource, ResourceTable};
-use wasmtime_wasi::filesystem::{
-    Descriptor, Dir, File, WasiFilesystemCtx, WasiFilesystemCtxView, WasiFilesystemView as _,
-};
+use wasmtime::component::Resource;
+use wasmtime_wasi::filesystem::{Descriptor, File, WasiFilesystemCtxView, WasiFilesystemView as _};
 use wasmtime_wasi::p2::bindings::filesystem::types::{
     Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntryStream, ErrorCode, Filesize, Host,
     HostDescriptor, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
@@ -15,114 +12,35 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
+use super::devices::Device;
 use super::listing::Listing;
-use super::streams::{PIECE, Reader, Source, Writer};
+use super::streams::{Reader, Writer};
 use super::times::{given, told};
 use super::ungranted::{self, is_ungranted};
 use super::{Account, BY_THEMSELVES, Place};
-use crate::defence::{Defence, stands};
-use crate::directory::{Area, At, Hold, Opened, Opening, is_exhausted, open};
+use crate::directory::{At, Opened, Opening, open};
 use crate::engine::cell::Cell;
 use crate::engine::host_span::host_span;
-use crate::engine::shares::Unserved;
+use crate::event::LogLevel;
 use crate::grants::Access;
+
+/// Bytes of the smallest database of SQLite.
+const SQLITE_PAGE: u64 = 512;
+/// What is logged of a database that SQLite cannot open here.
+const WAL: &str = "is a SQLite database in WAL mode, which needs memory that processes share, and a cell has none: run `PRAGMA \
+                   journal_mode = DELETE` on it outside";
 
 type Fd = Resource<Descriptor>;
 type View<'a> = WasiFilesystemCtxView<'a>;
 
-impl Cell {
-    fn descriptor(&self, fd: &Fd) -> FsResult<&Descriptor> {
-        if is_ungranted(&self.table, fd) { Err(ErrorCode::NoEntry.into()) } else { Ok(self.table.get(fd)?) }
-    }
-
-    fn directory(&self, fd: &Fd) -> FsResult<Dir> {
-        match self.descriptor(fd)? {
-            Descriptor::Dir(dir) => Ok(dir.clone()),
-            Descriptor::File(_) => Err(ErrorCode::NotDirectory.into()),
-        }
-    }
-
-    fn file(&self, fd: &Fd) -> FsResult<File> {
-        match self.descriptor(fd)? {
-            Descriptor::File(file) => Ok(file.clone()),
-            Descriptor::Dir(_) => Err(ErrorCode::BadDescriptor.into()),
-        }
-    }
-
-    /// The directory and its account; where it has none, it is for reading.
-    fn writable(&mut self, fd: &Fd) -> FsResult<(Dir, Arc<Area>)> {
-        self.count_host_call().map_err(FsError::trap)?;
-        let dir = self.directory(fd)?;
-        Ok((dir, self.files().area(fd).ok_or(ErrorCode::NotPermitted)?))
-    }
-
-    fn writable_file(&mut self, fd: &Fd) -> FsResult<(File, Arc<Hold>)> {
-        self.count_host_call().map_err(FsError::trap)?;
-        let file = self.file(fd)?;
-        Ok((file, self.files().hold(fd).ok_or(ErrorCode::NotPermitted)?))
-    }
-
-    /// Two directories with the same account: nothing is moved from one to another.
-    fn writable_both(&mut self, one: &Fd, other: &Fd) -> FsResult<(Dir, Dir, Arc<Area>)> {
-        let (from, area) = self.writable(one)?;
-        let to = self.directory(other)?;
-        let same = self.files().area(other).ok_or(ErrorCode::NotPermitted)?;
-        let is_same = Arc::ptr_eq(&area, &same) || !stands(Defence::DirectoriesApart);
-        if is_same { Ok((from, to, area)) } else { Err(ErrorCode::CrossDevice.into()) }
-    }
-
-    /// Does this on a thread that may wait, when it is the cell's turn.
-    async fn wait_for<T: Send + 'static>(&mut self, work: impl FnOnce() -> T + Send + 'static) -> FsResult<T> {
-        let way = self.files().way.clone();
-        way.run(work).await.map_err(|unserved| match unserved {
-            Unserved::Blocked => ErrorCode::Busy.into(),
-            Unserved::Failed(error) => FsError::trap(error),
-        })
-    }
-
-    async fn blocking<T: Send + 'static>(
-        &mut self,
-        work: impl FnOnce() -> io::Result<T> + Send + 'static,
-    ) -> FsResult<T> {
-        self.wait_for(work).await?.map_err(|error| {
-            // The guest's list of errors has none for too many files; what is over a quota is the nearest.
-            if is_exhausted(&error) { ErrorCode::Quota.into() } else { FsError::from(error) }
-        })
-    }
-
-    /// What the engine's own host says of a descriptor, asked on a thread that may wait.
-    async fn look<T: Send + 'static, L>(&mut self, fd: &Fd, look: L) -> FsResult<T>
-    where
-        L: AsyncFnOnce(&mut WasiFilesystemCtxView<'_>, Fd) -> FsResult<T> + Send + 'static,
-    {
-        self.count_host_call().map_err(FsError::trap)?;
-        let seen = self.seen(fd)?;
-        let asked = self.wait_for(move || {
-            let (mut ctx, mut table) = (WasiFilesystemCtx::default(), ResourceTable::new());
-            let fd = table.push(seen)?;
-            let mut view = WasiFilesystemCtxView { ctx: &mut ctx, table: &mut table };
-            let answer = look(&mut view, fd).now_or_never();
-            // It works where it is asked: there is nothing that it could wait for.
-            answer.unwrap_or_else(|| Err(FsError::trap(wasmtime::Error::msg("an answer that is not there yet"))))
-        });
-        asked.await?
-    }
-
-    /// The same file or directory once more.
-    fn seen(&self, fd: &Fd) -> FsResult<Descriptor> {
-        Ok(match self.descriptor(fd)? {
-            Descriptor::File(file) => Descriptor::File(file.clone()),
-            Descriptor::Dir(dir) => Descriptor::Dir(dir.clone()),
-        })
-    }
-
-    /// What a stream of a file works on.
-    fn source(&mut self, fd: &Fd, file: File) -> FsResult<Source> {
-        let files = self.files();
-        let charge = files.retained().charge(PIECE as u64).map_err(FsError::trap)?;
-        let slot = files.place(fd).map(|place| Arc::clone(&place.slot));
-        Ok(Source { file: file.file, way: files.way.clone(), _slot: slot, _charge: charge })
-    }
+/// Whether a file is a database of SQLite whose write version is that of WAL. Source: SQLite, database file format, 1.3.
+fn is_wal_database(file: &std::fs::File) -> bool {
+    let mut header = [0; 20];
+    let has_a_page = file.metadata().is_ok_and(|file| file.is_file() && file.len() >= SQLITE_PAGE);
+    has_a_page
+        && file.read_exact_at(&mut header, 0).is_ok()
+        && header.starts_with(b"SQLite format 3\0")
+        && header[18] == 2
 }
 
 impl Host for Cell {
@@ -147,6 +65,9 @@ impl HostDescriptor for Cell {
         flags: DescriptorFlags,
     ) -> FsResult<Fd> {
         self.count_host_call().map_err(FsError::trap)?;
+        if let Some(device) = ungranted::device(&self.table, &fd, &path) {
+            return device.push(&mut self.table);
+        }
         let opening = Opening {
             read: flags.contains(DescriptorFlags::READ),
             write: flags.contains(DescriptorFlags::WRITE),
@@ -173,7 +94,18 @@ impl HostDescriptor for Cell {
         let account = area.clone();
         let slot = self.slot().map_err(|_| ErrorCode::Quota)?;
         let span = host_span(&self.invocation, "wasi:filesystem", "open-at");
-        let opened = self.blocking(move || open(account.as_ref(), &dir.dir, &path, opening)).await;
+        let shown = path.clone();
+        let opened = self.blocking(move || {
+            let opened = open(account.as_ref(), &dir.dir, &path, opening)?;
+            let is_wal = matches!(&opened, Opened::File(file, _) if opening.read && is_wal_database(file));
+            Ok((opened, is_wal))
+        });
+        let opened = opened.await.map(|(opened, is_wal)| {
+            if is_wal {
+                self.log(LogLevel::Warn, &format!("`{shown}` {WAL}"));
+            }
+            opened
+        });
         if opened.is_err() {
             span.record("error", "failed");
         }
@@ -199,6 +131,9 @@ impl HostDescriptor for Cell {
         if is_ungranted(&self.table, &fd) {
             return ungranted::close(&mut self.table, &fd);
         }
+        if Device::of(&self.table, &fd).is_some() {
+            return Device::close(&mut self.table, &fd);
+        }
         let rep = fd.rep();
         HostDescriptor::drop(&mut self.filesystem(), fd)?;
         self.files().places.remove(&rep);
@@ -211,17 +146,26 @@ impl HostDescriptor for Cell {
     }
 
     async fn write(&mut self, fd: Fd, bytes: Vec<u8>, offset: Filesize) -> FsResult<Filesize> {
+        if Device::of(&self.table, &fd).is_some() {
+            return self.counted(bytes.len() as u64);
+        }
         let (file, hold) = self.writable_file(&fd)?;
         self.blocking(move || hold.write(&file.file, &bytes, At::Offset(offset)).map(|()| bytes.len() as u64)).await
     }
 
     fn write_via_stream(&mut self, fd: Fd, offset: Filesize) -> FsResult<Resource<DynOutputStream>> {
+        if let Some(device) = Device::of(&self.table, &fd) {
+            return self.counted(device)?.writer(&mut self.table);
+        }
         let (file, hold) = self.writable_file(&fd)?;
         let writer: DynOutputStream = Box::new(Writer::new(self.source(&fd, file)?, hold, At::Offset(offset)));
         Ok(self.table.push(writer)?)
     }
 
     fn append_via_stream(&mut self, fd: Fd) -> FsResult<Resource<DynOutputStream>> {
+        if let Some(device) = Device::of(&self.table, &fd) {
+            return self.counted(device)?.writer(&mut self.table);
+        }
         let (file, hold) = self.writable_file(&fd)?;
         let writer: DynOutputStream = Box::new(Writer::new(self.source(&fd, file)?, hold, At::End));
         Ok(self.table.push(writer)?)
@@ -229,6 +173,9 @@ impl HostDescriptor for Cell {
 
     fn read_via_stream(&mut self, fd: Fd, offset: Filesize) -> FsResult<Resource<DynInputStream>> {
         self.count_host_call().map_err(FsError::trap)?;
+        if let Some(device) = Device::of(&self.table, &fd) {
+            return self.device_reader(device);
+        }
         let Descriptor::File(file) = self.seen(&fd)? else { return Err(ErrorCode::IsDirectory.into()) };
         let hold = self.files().hold(&fd);
         let reader: DynInputStream = Box::new(Reader::new(self.source(&fd, file)?, hold, offset));
@@ -275,6 +222,7 @@ impl HostDescriptor for Cell {
     }
 
     async fn set_times(&mut self, fd: Fd, accessed: NewTimestamp, modified: NewTimestamp) -> FsResult<()> {
+        self.files().sets([accessed, modified]);
         self.look(&fd, async move |host, fd| host.set_times(fd, accessed, modified).await).await
     }
 
@@ -286,6 +234,7 @@ impl HostDescriptor for Cell {
         accessed: NewTimestamp,
         modified: NewTimestamp,
     ) -> FsResult<()> {
+        self.files().sets([accessed, modified]);
         if !flags.contains(PathFlags::SYMLINK_FOLLOW) {
             let look =
                 async move |host: &mut View<'_>, fd| host.set_times_at(fd, flags, path, accessed, modified).await;
@@ -319,6 +268,9 @@ impl HostDescriptor for Cell {
         if is_ungranted(&self.table, &fd) {
             return self.counted(ungranted::FLAGS);
         }
+        if Device::of(&self.table, &fd).is_some() {
+            return self.counted(Device::flags());
+        }
         self.look(&fd, async move |host, fd| host.get_flags(fd).await).await
     }
 
@@ -326,10 +278,17 @@ impl HostDescriptor for Cell {
         if is_ungranted(&self.table, &fd) {
             return self.counted(ungranted::TYPE);
         }
+        if Device::of(&self.table, &fd).is_some() {
+            return self.counted(Device::TYPE);
+        }
         self.look(&fd, async move |host, fd| host.get_type(fd).await).await
     }
 
     async fn read(&mut self, fd: Fd, len: Filesize, offset: Filesize) -> FsResult<(Vec<u8>, bool)> {
+        if let Some(device) = Device::of(&self.table, &fd) {
+            let device = self.counted(device)?;
+            return self.read_device(device, len);
+        }
         self.look(&fd, async move |host, fd| host.read(fd, len, offset).await).await
     }
 
@@ -349,15 +308,22 @@ impl HostDescriptor for Cell {
         if is_ungranted(&self.table, &fd) {
             return self.counted(ungranted::STAT);
         }
-        let clock = self.clock();
-        self.look(&fd, async move |host, fd| host.stat(fd).await.map(|file| told(file, clock))).await
+        if Device::of(&self.table, &fd).is_some() {
+            return self.counted(Device::STAT);
+        }
+        let (clock, set) = (self.clock(), self.files().set.clone());
+        self.look(&fd, async move |host, fd| host.stat(fd).await.map(|file| told(file, clock, &set))).await
     }
 
     async fn stat_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
+        if ungranted::device(&self.table, &fd, &path).is_some() {
+            return self.counted(Device::STAT);
+        }
         self.note_path(&fd, &path, Access::Read, false)?;
-        let clock = self.clock();
-        let look =
-            async move |host: &mut View<'_>, fd| host.stat_at(fd, flags, path).await.map(|file| told(file, clock));
+        let (clock, set) = (self.clock(), self.files().set.clone());
+        let look = async move |host: &mut View<'_>, fd| {
+            host.stat_at(fd, flags, path).await.map(|file| told(file, clock, &set))
+        };
         self.look(&fd, look).await
     }
 
@@ -388,10 +354,16 @@ impl HostDescriptor for Cell {
         if is_ungranted(&self.table, &fd) {
             return self.counted(ungranted::HASH);
         }
+        if let Some(device) = Device::of(&self.table, &fd) {
+            return self.counted(device.hash());
+        }
         self.look(&fd, async move |host, fd| host.metadata_hash(fd).await).await
     }
 
     async fn metadata_hash_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> FsResult<MetadataHashValue> {
+        if let Some(device) = ungranted::device(&self.table, &fd, &path) {
+            return self.counted(device.hash());
+        }
         self.look(&fd, async move |host, fd| host.metadata_hash_at(fd, flags, path).await).await
     }
 }

@@ -13,6 +13,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p2::{FsError, FsResult};
 
+use super::devices::Device;
 use crate::engine::cell::Cell;
 use crate::engine::recorder::joined;
 use crate::grants::Access;
@@ -20,13 +21,21 @@ use crate::rights::{Decision, Denial, Layer, Request, Suggestion};
 
 /// How it is called.
 pub(super) const NAME: &str = "/";
+/// The directory of devices, which is another one of the kind.
+pub(super) const DEVICES: &str = "/dev";
 
-/// What the table holds for it.
-struct UngrantedRoot;
+/// What the table holds for it: its name.
+struct UngrantedRoot(&'static str);
 
-/// Makes one.
-pub(super) fn push(table: &mut ResourceTable) -> wasmtime::Result<Resource<Descriptor>> {
-    Ok(Resource::new_own(table.push(UngrantedRoot)?.rep()))
+/// Makes one with this name.
+pub(super) fn push(table: &mut ResourceTable, name: &'static str) -> wasmtime::Result<Resource<Descriptor>> {
+    Ok(Resource::new_own(table.push(UngrantedRoot(name))?.rep()))
+}
+
+/// The device that a path below one leads to.
+pub(super) fn device(table: &ResourceTable, fd: &Resource<Descriptor>, path: &str) -> Option<Device> {
+    let UngrantedRoot(name) = table.get(&Resource::new_borrow(fd.rep())).ok()?;
+    Device::at(&joined(name, path))
 }
 
 /// Whether a descriptor is one.
@@ -68,11 +77,11 @@ impl Cell {
         access: Access,
         is_directory: bool,
     ) -> FsResult<()> {
-        if !is_ungranted(&self.table, fd) {
+        let Ok(&UngrantedRoot(name)) = self.table.get(&Resource::<UngrantedRoot>::new_borrow(fd.rep())) else {
             return Ok(());
-        }
+        };
         self.count_host_call().map_err(FsError::trap)?;
-        let path = joined(NAME, path);
+        let path = joined(name, path);
         if let Some(recorder) = self.recorder() {
             recorder.path(path.clone(), access, is_directory);
         }

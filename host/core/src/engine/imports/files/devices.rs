@@ -1,0 +1,128 @@
+//! `/dev/null` and `/dev/urandom`: files with nothing of the host behind them, which need no grant.
+//!
+//! Source: docs/threat-model.md, row 32.
+
+use bytes::Bytes;
+use rand_core::TryRng as _;
+use wasmtime::component::{Resource, ResourceTable};
+use wasmtime_wasi::filesystem::Descriptor;
+use wasmtime_wasi::p2::bindings::filesystem::types::{
+    DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, MetadataHashValue,
+};
+use wasmtime_wasi::p2::pipe::{ClosedInputStream, SinkOutputStream};
+use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsResult, InputStream, Pollable, StreamError, StreamResult};
+
+use crate::engine::cell::Cell;
+use crate::engine::imports::chance::{Chance, Purpose};
+
+/// Bytes that one read of randomness brings.
+const PIECE: usize = 4096;
+
+/// What the table holds for one that is open.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Device {
+    Null,
+    Random,
+}
+
+impl Device {
+    /// The device of this path.
+    pub(super) fn at(path: &str) -> Option<Self> {
+        match path {
+            "/dev/null" => Some(Self::Null),
+            "/dev/urandom" | "/dev/random" => Some(Self::Random),
+            _ => None,
+        }
+    }
+
+    /// The device that a descriptor is of.
+    pub(super) fn of(table: &ResourceTable, fd: &Resource<Descriptor>) -> Option<Self> {
+        table.get(&Resource::<Self>::new_borrow(fd.rep())).ok().copied()
+    }
+
+    pub(super) fn push(self, table: &mut ResourceTable) -> FsResult<Resource<Descriptor>> {
+        Ok(Resource::new_own(table.push(self)?.rep()))
+    }
+
+    pub(super) fn close(table: &mut ResourceTable, fd: &Resource<Descriptor>) -> wasmtime::Result<()> {
+        table.delete(Resource::<Self>::new_own(fd.rep()))?;
+        Ok(())
+    }
+
+    /// Where what is written to it goes.
+    pub(super) fn writer(self, table: &mut ResourceTable) -> FsResult<Resource<DynOutputStream>> {
+        let writer: DynOutputStream = Box::new(SinkOutputStream);
+        Ok(table.push(writer)?)
+    }
+
+    pub(super) const TYPE: DescriptorType = DescriptorType::CharacterDevice;
+    pub(super) const STAT: DescriptorStat = DescriptorStat {
+        type_: Self::TYPE,
+        link_count: 1,
+        size: 0,
+        data_access_timestamp: None,
+        data_modification_timestamp: None,
+        status_change_timestamp: None,
+    };
+
+    pub(super) fn flags() -> DescriptorFlags {
+        DescriptorFlags::READ | DescriptorFlags::WRITE
+    }
+
+    pub(super) fn hash(self) -> MetadataHashValue {
+        MetadataHashValue { lower: 1 + self as u64, upper: 0 }
+    }
+}
+
+impl Cell {
+    /// The bytes of one read of a device.
+    pub(super) fn read_device(&mut self, device: Device, len: u64) -> FsResult<(Vec<u8>, bool)> {
+        let len = usize::try_from(len).unwrap_or(PIECE).min(PIECE);
+        Ok(match device {
+            Device::Null => (Vec::new(), true),
+            Device::Random => (self.randomness().bytes(len).map_err(|_| ErrorCode::Io)?, false),
+        })
+    }
+
+    /// What reads a device.
+    pub(super) fn device_reader(&mut self, device: Device) -> FsResult<Resource<DynInputStream>> {
+        let reader: DynInputStream = match device {
+            Device::Null => Box::new(ClosedInputStream),
+            Device::Random => Box::new(self.randomness()),
+        };
+        Ok(self.table.push(reader)?)
+    }
+
+    fn randomness(&self) -> Randomness {
+        let chance = |seed| Chance::new(seed, &self.invocation.call.id, Purpose::Device);
+        Randomness(self.world().seed.map(chance))
+    }
+}
+
+/// Bytes of the cell's own seed; without one the system's.
+struct Randomness(Option<Chance>);
+
+impl Randomness {
+    fn bytes(&mut self, len: usize) -> Result<Vec<u8>, getrandom::Error> {
+        let mut bytes = vec![0; len];
+        match &mut self.0 {
+            Some(chance) => {
+                let Ok(()) = chance.try_fill_bytes(&mut bytes);
+            }
+            None => getrandom::fill(&mut bytes)?,
+        }
+        Ok(bytes)
+    }
+}
+
+impl InputStream for Randomness {
+    fn read(&mut self, size: usize) -> StreamResult<Bytes> {
+        let bytes = self.bytes(size.min(PIECE));
+        bytes.map(Bytes::from).map_err(|_| StreamError::Closed)
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Randomness {
+    async fn ready(&mut self) {}
+}

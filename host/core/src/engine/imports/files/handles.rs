@@ -1,0 +1,126 @@
+//! What a descriptor of a guest stands for, and the threads on which its disk is waited for.
+
+use std::io;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use wasmtime::component::{Resource, ResourceTable};
+use wasmtime_wasi::filesystem::{Descriptor, Dir, File, WasiFilesystemCtx, WasiFilesystemCtxView};
+use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
+use wasmtime_wasi::p2::{FsError, FsResult};
+
+use super::devices::Device;
+use super::streams::{PIECE, Source};
+use super::ungranted::is_ungranted;
+use crate::defence::{Defence, stands};
+use crate::directory::{Area, Hold, is_exhausted};
+use crate::engine::cell::Cell;
+use crate::engine::shares::Unserved;
+use crate::tool_error::Awaited;
+
+type Fd = Resource<Descriptor>;
+
+impl Cell {
+    pub(super) fn descriptor(&self, fd: &Fd) -> FsResult<&Descriptor> {
+        if is_ungranted(&self.table, fd) {
+            return Err(ErrorCode::NoEntry.into());
+        }
+        if Device::of(&self.table, fd).is_some() {
+            return Err(ErrorCode::Unsupported.into());
+        }
+        Ok(self.table.get(fd)?)
+    }
+
+    pub(super) fn directory(&self, fd: &Fd) -> FsResult<Dir> {
+        match self.descriptor(fd)? {
+            Descriptor::Dir(dir) => Ok(dir.clone()),
+            Descriptor::File(_) => Err(ErrorCode::NotDirectory.into()),
+        }
+    }
+
+    pub(super) fn file(&self, fd: &Fd) -> FsResult<File> {
+        match self.descriptor(fd)? {
+            Descriptor::File(file) => Ok(file.clone()),
+            Descriptor::Dir(_) => Err(ErrorCode::BadDescriptor.into()),
+        }
+    }
+
+    /// The directory and its account; where it has none, it is for reading.
+    pub(super) fn writable(&mut self, fd: &Fd) -> FsResult<(Dir, Arc<Area>)> {
+        self.count_host_call().map_err(FsError::trap)?;
+        let dir = self.directory(fd)?;
+        Ok((dir, self.files().area(fd).ok_or(ErrorCode::NotPermitted)?))
+    }
+
+    pub(super) fn writable_file(&mut self, fd: &Fd) -> FsResult<(File, Arc<Hold>)> {
+        self.count_host_call().map_err(FsError::trap)?;
+        let file = self.file(fd)?;
+        Ok((file, self.files().hold(fd).ok_or(ErrorCode::NotPermitted)?))
+    }
+
+    /// Two directories with the same account: nothing is moved from one to another.
+    pub(super) fn writable_both(&mut self, one: &Fd, other: &Fd) -> FsResult<(Dir, Dir, Arc<Area>)> {
+        let (from, area) = self.writable(one)?;
+        let to = self.directory(other)?;
+        let same = self.files().area(other).ok_or(ErrorCode::NotPermitted)?;
+        let is_same = Arc::ptr_eq(&area, &same) || !stands(Defence::DirectoriesApart);
+        if is_same { Ok((from, to, area)) } else { Err(ErrorCode::CrossDevice.into()) }
+    }
+
+    /// Does this on a thread that may wait, when it is the cell's turn.
+    pub(super) async fn wait_for<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> FsResult<T> {
+        self.awaits(Awaited::File);
+        let way = self.files().way.clone();
+        way.run(work).await.map_err(|unserved| match unserved {
+            Unserved::Blocked => ErrorCode::Busy.into(),
+            Unserved::Failed(error) => FsError::trap(error),
+        })
+    }
+
+    pub(super) async fn blocking<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> FsResult<T> {
+        self.wait_for(work).await?.map_err(|error| {
+            // The guest's list of errors has none for too many files; what is over a quota is the nearest.
+            if is_exhausted(&error) { ErrorCode::Quota.into() } else { FsError::from(error) }
+        })
+    }
+
+    /// What the engine's own host says of a descriptor, asked on a thread that may wait.
+    pub(super) async fn look<T: Send + 'static, L>(&mut self, fd: &Fd, look: L) -> FsResult<T>
+    where
+        L: AsyncFnOnce(&mut WasiFilesystemCtxView<'_>, Fd) -> FsResult<T> + Send + 'static,
+    {
+        self.count_host_call().map_err(FsError::trap)?;
+        let seen = self.seen(fd)?;
+        let asked = self.wait_for(move || {
+            let (mut ctx, mut table) = (WasiFilesystemCtx::default(), ResourceTable::new());
+            let fd = table.push(seen)?;
+            let mut view = WasiFilesystemCtxView { ctx: &mut ctx, table: &mut table };
+            let answer = look(&mut view, fd).now_or_never();
+            // It works where it is asked: there is nothing that it could wait for.
+            answer.unwrap_or_else(|| Err(FsError::trap(wasmtime::Error::msg("an answer that is not there yet"))))
+        });
+        asked.await?
+    }
+
+    /// The same file or directory once more.
+    pub(super) fn seen(&self, fd: &Fd) -> FsResult<Descriptor> {
+        Ok(match self.descriptor(fd)? {
+            Descriptor::File(file) => Descriptor::File(file.clone()),
+            Descriptor::Dir(dir) => Descriptor::Dir(dir.clone()),
+        })
+    }
+
+    /// What a stream of a file works on.
+    pub(super) fn source(&mut self, fd: &Fd, file: File) -> FsResult<Source> {
+        let files = self.files();
+        let charge = files.retained().charge(PIECE as u64).map_err(FsError::trap)?;
+        let slot = files.place(fd).map(|place| Arc::clone(&place.slot));
+        Ok(Source { file: file.file, way: files.way.clone(), _slot: slot, _charge: charge })
+    }
+}

@@ -1,0 +1,182 @@
+//! `wasi:io` and the timers of `wasi:clocks`, where the engine's own host does less than programs expect.
+//!
+//! A timer that lies in the past is over at once. A blocking write takes as many bytes as a call brings. A call that waits
+//! notes for what, so that a timeout can tell it.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wasmtime::StoreContextMut;
+use wasmtime::component::{HasSelf, Linker, Resource, ResourceTable};
+use wasmtime_wasi::WasiView as _;
+use wasmtime_wasi::clocks::HostMonotonicClock as _;
+use wasmtime_wasi::p2::bindings::clocks::monotonic_clock;
+use wasmtime_wasi::p2::bindings::io::poll::{Host as _, HostPollable as _};
+use wasmtime_wasi::p2::bindings::io::streams::{self, Host as _, HostInputStream as _};
+use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, DynPollable, Pollable, StreamResult, subscribe};
+use wasmtime_wasi_http::p2::body::HostIncomingBody;
+use wasmtime_wasi_http::p2::types::HostFutureIncomingResponse;
+
+use crate::engine::cell::Cell;
+use crate::tool_error::Awaited;
+
+/// The interfaces as the engine's own host names them.
+const POLL: &str = "wasi:io/poll@0.2.12";
+const STREAMS: &str = "wasi:io/streams@0.2.12";
+/// Bytes of a blocking write that count as one call into the host.
+const PIECE: usize = 4096;
+
+/// Links them in place of the engine's own functions.
+pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
+    monotonic_clock::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)?;
+    linker.allow_shadowing(true);
+    let mut poll = linker.instance(POLL)?;
+    poll.func_wrap_async(
+        "poll",
+        |mut store: StoreContextMut<'_, Cell>, (pollables,): (Vec<Resource<DynPollable>>,)| {
+            Box::new(async move { Ok((waiting(store.data_mut()).poll(pollables).await?,)) })
+        },
+    )?;
+    poll.func_wrap_async(
+        "[method]pollable.block",
+        |mut store: StoreContextMut<'_, Cell>, (pollable,): (Resource<DynPollable>,)| {
+            Box::new(async move { waiting(store.data_mut()).block(pollable).await })
+        },
+    )?;
+    let mut streams = linker.instance(STREAMS)?;
+    streams.func_wrap_async(
+        "[method]input-stream.blocking-read",
+        |mut store: StoreContextMut<'_, Cell>, (stream, len): (Resource<DynInputStream>, u64)| {
+            Box::new(async move {
+                let table = waiting(store.data_mut());
+                let read = table.blocking_read(stream, len).await;
+                Ok((told(table, read)?,))
+            })
+        },
+    )?;
+    streams.func_wrap_async(
+        "[method]output-stream.blocking-write-and-flush",
+        |mut store: StoreContextMut<'_, Cell>, (stream, bytes): (Resource<DynOutputStream>, Vec<u8>)| {
+            Box::new(async move {
+                let cell = store.data_mut();
+                for _ in 0..=bytes.len() / PIECE {
+                    cell.count_host_call()?;
+                }
+                let written = match cell.table.get_mut(&stream) {
+                    Ok(stream) => stream.blocking_write_and_flush(bytes.into()).await,
+                    Err(error) => Err(error.into()),
+                };
+                Ok((told(&mut cell.table, written)?,))
+            })
+        },
+    )?;
+    streams.func_wrap_async(
+        "[method]output-stream.blocking-write-zeroes-and-flush",
+        |mut store: StoreContextMut<'_, Cell>, (stream, len): (Resource<DynOutputStream>, u64)| {
+            Box::new(async move {
+                let cell = store.data_mut();
+                let written = zeroes(cell, &stream, len).await;
+                Ok((told(&mut cell.table, written)?,))
+            })
+        },
+    )?;
+    linker.allow_shadowing(false);
+    Ok(())
+}
+
+/// The cell's table, once it is noted what a call waits for that now begins.
+fn waiting(cell: &mut Cell) -> &mut ResourceTable {
+    let table = cell.ctx().table;
+    if let Some(awaited) = awaited(table) {
+        cell.awaits(awaited);
+    }
+    &mut cell.table
+}
+
+/// What a guest that waits for its objects waits for: a response sooner than a timer, which is often its bound.
+fn awaited(table: &mut ResourceTable) -> Option<Awaited> {
+    let mut found = None;
+    for object in table.iter_mut() {
+        if object.is::<HostFutureIncomingResponse>() || object.is::<HostIncomingBody>() {
+            return Some(Awaited::Http);
+        }
+        if object.is::<Timer>() {
+            found = Some(Awaited::Timer);
+        }
+    }
+    found
+}
+
+/// An answer of a stream as the guest gets it.
+fn told<T>(table: &mut ResourceTable, answer: StreamResult<T>) -> wasmtime::Result<Result<T, streams::StreamError>> {
+    answer.map_or_else(|error| table.convert_stream_error(error).map(Err), |answer| Ok(Ok(answer)))
+}
+
+/// Writes zeroes piece by piece: no guest makes the host hold as many as it names.
+async fn zeroes(cell: &mut Cell, stream: &Resource<DynOutputStream>, mut len: u64) -> StreamResult<()> {
+    loop {
+        cell.count_host_call().map_err(|stop| wasmtime_wasi::p2::StreamError::Trap(stop.into()))?;
+        let piece = len.min(PIECE as u64);
+        cell.table.get_mut(stream)?.blocking_write_and_flush(vec![0; piece as usize].into()).await?;
+        len -= piece;
+        if len == 0 {
+            return Ok(());
+        }
+    }
+}
+
+impl monotonic_clock::Host for Cell {
+    fn now(&mut self) -> wasmtime::Result<u64> {
+        self.count_host_call()?;
+        Ok(self.clock().now())
+    }
+
+    fn resolution(&mut self) -> wasmtime::Result<u64> {
+        self.count_host_call()?;
+        Ok(self.clock().resolution())
+    }
+
+    fn subscribe_instant(&mut self, when: u64) -> wasmtime::Result<Resource<DynPollable>> {
+        let now = self.clock().now();
+        self.subscribe_duration(when.saturating_sub(now))
+    }
+
+    fn subscribe_duration(&mut self, duration: u64) -> wasmtime::Result<Resource<DynPollable>> {
+        self.count_host_call()?;
+        let timer = self.table.push(Timer::after(Duration::from_nanos(duration)))?;
+        subscribe(&mut self.table, timer)
+    }
+}
+
+/// When it is over. None: never.
+struct Timer(Option<Instant>);
+
+impl Timer {
+    fn after(duration: Duration) -> Self {
+        Self(Instant::now().checked_add(duration))
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Timer {
+    async fn ready(&mut self) {
+        match self.0 {
+            Some(at) if at <= Instant::now() => {}
+            Some(at) => tokio::time::sleep_until(at).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_timer_in_the_past_is_over_at_once() {
+        assert!(Timer::after(Duration::ZERO).ready().now_or_never().is_some());
+        assert!(Timer(None).ready().now_or_never().is_none());
+    }
+}
