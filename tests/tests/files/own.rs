@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use toolcell::{CallOptions, Engine, EngineBuilder, Executor, Grants, Limits, Overlay, Room, ToolCall};
+use toolcell::{Access, CallOptions, Engine, EngineBuilder, Executor, Grants, Limits, Overlay, Room, ToolCall};
 use toolcell_tests::{ending, wait};
 
-use super::{FULL, answers, call, expect, load, load_on, run};
+use super::{BIG, FULL, answers, call, expect, granted, load, load_on, run, tree};
 
 /// Seen to fail with the filter by rights left out.
 #[test]
@@ -60,6 +60,12 @@ fn devices_need_no_grant() {
             (&["read", "/dev/zero"], "NotFound"),
         ],
     );
+    // A directory of the same name is the tool's, where it is granted.
+    let root = tree();
+    fs::create_dir(root.path().join("dev")).expect("a directory");
+    fs::write(root.path().join("dev/notes"), "x").expect("a file");
+    let component = load(granted(&[("/", root.path(), Access::Read, BIG)]));
+    expect(&component, &[(&["read", "/dev/null"], ""), (&["read", "/dev/notes"], "x")]);
 }
 
 /// Seen to fail with the directory kept.

@@ -1,11 +1,14 @@
 //! What a tool is told of a failure.
 
-use std::env;
 use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::{env, fs};
 
-use toolcell::{Access, Room};
+use serde_json::json;
+use toolcell::{Access, CallOptions, Event, Executor, Room, ToolCall};
+use toolcell_tests::wait;
 
-use super::{expect, granted, load, tree};
+use super::{BIG, expect, granted, load, tree};
 
 /// Set for the process that runs with backtraces on.
 const UNDER: &str = "TOOLCELL_TEST_WITH_BACKTRACES";
@@ -26,4 +29,31 @@ fn a_failure_is_told_in_the_hosts_own_words_alone() {
     let dir = tree();
     let component = load(granted(&[("/data", dir.path(), Access::Write, Room { bytes: 10, files: 10 })]));
     expect(&component, &[(&["failure", "/data/a", "11"], "no storage space")]);
+}
+
+/// Byte 18 of a database of SQLite is 2 where it is in WAL mode. Source: SQLite, database file format, 1.3.
+#[test]
+fn a_database_in_wal_mode_is_named_in_the_log() {
+    let dir = tree();
+    for (name, version) in [("wal.db", 2), ("plain.db", 1)] {
+        let mut bytes = b"SQLite format 3\0".to_vec();
+        bytes.resize(512, 0);
+        bytes[18] = version;
+        fs::write(dir.path().join(name), bytes).expect("a file");
+    }
+    fs::write(dir.path().join("note.txt"), "SQLite format 3").expect("a file");
+    let component = load(granted(&[("/data", dir.path(), Access::Read, BIG)]));
+    let (logged, tool) = (Arc::<Mutex<Vec<String>>>::default(), component.tool("clerk").expect("the tool").clone());
+    let sink = Arc::clone(&logged);
+    let executor = Executor::new().with_events(move |event| {
+        if let Event::Log { message, .. } = event {
+            sink.lock().expect("no panic").push(message);
+        }
+    });
+    let steps = ["wal.db", "plain.db", "note.txt"]
+        .map(|name| ["size", "look"].map(|word| [word.to_owned(), format!("/data/{name}")]));
+    let call = ToolCall::with_value("1", "clerk", &json!({ "steps": steps.concat() }));
+    wait(async move { executor.call(&tool, call, CallOptions::default()).await });
+    let logged = logged.lock().expect("no panic");
+    assert!(matches!(&**logged, [only] if only.starts_with("`wal.db` is a SQLite database in WAL mode")), "{logged:?}");
 }

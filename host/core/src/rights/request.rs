@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::grants::{Access, BadRule, GrantKind, Grants, HttpRule, Method, Overlay, Target};
+use crate::grants::{Access, BadRule, GrantKind, Grants, HttpRule, Method, Overlay, SCRATCH, TEMPORARY, Target};
 
 /// One thing that a tool asks for.
 ///
@@ -165,7 +165,9 @@ impl Request<'_> {
             Self::File { access, path } => {
                 let covers = |name: &str, granted| *access <= granted && crate::grants::is_below(path, name);
                 let within = grants.directories.iter().any(|directory| covers(&directory.name, directory.access));
-                within || grants.scratch.is_some() && covers(crate::grants::SCRATCH, Access::Write)
+                let is_temporary = covers(TEMPORARY, Access::Write)
+                    && !grants.directories.iter().any(|directory| directory.name == TEMPORARY);
+                within || grants.scratch.is_some() && (covers(SCRATCH, Access::Write) || is_temporary)
             }
             Self::Environment { name } => grants.environment.contains_key(name.as_ref()),
             Self::Secret { name } => grants.secrets.contains_key(name.as_ref()),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ANY_TOOL, Request};
 use crate::definition::Need;
-use crate::grants::{Access, HttpRule, SCRATCH, Target, is_below, is_metadata_service, private_networks};
+use crate::grants::{Access, HttpRule, SCRATCH, TEMPORARY, Target, is_below, is_metadata_service, private_networks};
 
 /// The text in a suggested line that the operator has to replace.
 pub const PLACEHOLDER: &str = "…";
@@ -117,7 +117,7 @@ impl Suggestion {
     /// Adds a directory under this name. If it lies in another one, it becomes part of that one, with the greater
     /// access of the two, because a configuration accepts no nested directories with different access.
     pub fn add_directory(&mut self, name: &str, access: Access) {
-        if is_below(name, SCRATCH) {
+        if is_below(name, SCRATCH) || is_below(name, TEMPORARY) {
             self.scratch = true;
             return;
         }

@@ -108,6 +108,21 @@ fn the_smallest_grant_is_enough() {
     }
 }
 
+#[test]
+fn the_scratch_directory_has_two_names() {
+    let of = |grants: Grants| Rights::new(grants.into(), &Definition::new("t", "").unwrap()).unwrap();
+    let scratch = || Grants { scratch: Some(crate::grants::Room::default()), ..Grants::default() };
+    let mut taken = scratch();
+    taken.directories.push(crate::grants::Directory::new("/tmp", "/srv", Access::Read).unwrap());
+    for (path, with_directory) in [("/scratch/x", None), ("/tmp/x", Some(Layer::Granted))] {
+        let request = Request::File { access: Access::Write, path: path.into() };
+        let Decision::Denied(denial) = Rights::default().allows(&request) else { panic!("{path}") };
+        assert_eq!(denial.grant.as_deref(), Some("scratch = true"), "{path}");
+        assert_eq!(of(scratch()).allows(&request), Decision::Allowed, "{path}");
+        assert_eq!(denied(&of(taken.clone()), &format!("write {path}")), with_directory, "{path}");
+    }
+}
+
 /// What a denial says to grant is one rule, whatever a stranger asks for: pasted, it grants nothing else.
 #[test]
 fn no_text_of_a_stranger_becomes_a_grant_of_its_own() {

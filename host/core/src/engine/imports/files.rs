@@ -51,6 +51,8 @@ pub(in crate::engine) struct Files {
 /// Something that is open, and where it is counted.
 #[derive(Clone)]
 struct Place {
+    /// It is the directory `/`.
+    is_root: bool,
     /// Of all that cells have open.
     slot: Arc<Slot>,
     account: Account,
@@ -185,7 +187,7 @@ impl Cell {
         };
         let descriptor = self.table.push(Descriptor::Dir(Dir::new(dir, perms, mode, BY_THEMSELVES)))?;
         let account = area.map_or(Account::None, Account::Directory);
-        self.files().places.insert(descriptor.rep(), Place { slot, account, path });
+        self.files().places.insert(descriptor.rep(), Place { is_root: false, slot, account, path });
         Ok(descriptor)
     }
 }
@@ -210,15 +212,20 @@ impl preopens::Host for Cell {
         for Root { name, dir, area } in roots {
             let slot = self.slot()?;
             let path = self.recorder().map(|_| name.as_str().into());
-            opened.push((self.push_directory(dir, area, slot, path)?, name));
+            let descriptor = self.push_directory(dir, area, slot, path)?;
+            if let Some(place) = self.files().places.get_mut(&descriptor.rep()) {
+                place.is_root = name == ungranted::NAME;
+            }
+            opened.push((descriptor, name));
         }
-        // A command gets no root that it was not granted, and only devices.
-        let is_command = self.captured().is_some() && self.recorder().is_none();
-        if !is_root_granted && !is_command {
-            // At the end: to some programs the first directory is theirs.
-            opened.push((ungranted::push(&mut self.table, ungranted::NAME)?, ungranted::NAME.to_owned()));
-        } else if !opened.iter().any(|(_, name)| is_below(name, ungranted::DEVICES)) {
-            opened.push((ungranted::push(&mut self.table, ungranted::DEVICES)?, ungranted::DEVICES.to_owned()));
+        if !is_root_granted {
+            // A command gets no root that it was not granted, and only devices.
+            let is_command = self.captured().is_some() && self.recorder().is_none();
+            let name = if is_command { ungranted::DEVICES } else { ungranted::NAME };
+            if !opened.iter().any(|(_, opened)| opened == name) {
+                // At the end: to some programs the first directory is theirs.
+                opened.push((ungranted::push(&mut self.table, name)?, name.to_owned()));
+            }
         }
         Ok(opened)
     }

@@ -18,7 +18,7 @@ use crate::engine::imports::chance::{Chance, Purpose};
 /// Bytes that one read of randomness brings.
 const PIECE: usize = 4096;
 
-/// What the table holds for one that is open.
+/// An open device, as the table holds it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Device {
     Null,
@@ -84,7 +84,7 @@ impl Cell {
         })
     }
 
-    /// What reads a device.
+    /// Opens a stream that reads a device.
     pub(super) fn device_reader(&mut self, device: Device) -> FsResult<Resource<DynInputStream>> {
         let reader: DynInputStream = match device {
             Device::Null => Box::new(ClosedInputStream),

@@ -1,4 +1,4 @@
-//! What a descriptor of a guest stands for, and the threads on which its disk is waited for.
+//! Finds the file or directory of a guest's descriptor, and waits for its disk on threads that may wait.
 
 use std::io;
 use std::sync::Arc;
@@ -116,7 +116,7 @@ impl Cell {
         })
     }
 
-    /// What a stream of a file works on.
+    /// The source of a file's stream.
     pub(super) fn source(&mut self, fd: &Fd, file: File) -> FsResult<Source> {
         let files = self.files();
         let charge = files.retained().charge(PIECE as u64).map_err(FsError::trap)?;

@@ -37,7 +37,7 @@ pub(super) fn exact(time: NewTimestamp) -> Option<Duration> {
     }
 }
 
-/// What a tool is told of a file, with times as its clock tells them. One of those that it has set is told as it is.
+/// The attributes of a file with times as the tool's clock tells them. A time that the tool has set is told as it is.
 pub(super) fn told(mut file: DescriptorStat, clock: Clock, set: &VecDeque<Duration>) -> DescriptorStat {
     let times =
         [&mut file.data_access_timestamp, &mut file.data_modification_timestamp, &mut file.status_change_timestamp];

@@ -26,14 +26,14 @@ use crate::grants::Access;
 
 /// Bytes of the smallest database of SQLite.
 const SQLITE_PAGE: u64 = 512;
-/// What is logged of a database that SQLite cannot open here.
+/// Logged after the name of a database that SQLite cannot open here.
 const WAL: &str = "is a SQLite database in WAL mode, which needs memory that processes share, and a cell has none: run `PRAGMA \
                    journal_mode = DELETE` on it outside";
 
 type Fd = Resource<Descriptor>;
 type View<'a> = WasiFilesystemCtxView<'a>;
 
-/// Whether a file is a database of SQLite whose write version is that of WAL. Source: SQLite, database file format, 1.3.
+/// Returns true for a database of SQLite whose write version is that of WAL. Source: SQLite, database file format, 1.3.
 fn is_wal_database(file: &std::fs::File) -> bool {
     let mut header = [0; 20];
     let has_a_page = file.metadata().is_ok_and(|file| file.is_file() && file.len() >= SQLITE_PAGE);
@@ -65,7 +65,7 @@ impl HostDescriptor for Cell {
         flags: DescriptorFlags,
     ) -> FsResult<Fd> {
         self.count_host_call().map_err(FsError::trap)?;
-        if let Some(device) = ungranted::device(&self.table, &fd, &path) {
+        if let Some(device) = self.device(&fd, &path) {
             return device.push(&mut self.table);
         }
         let opening = Opening {
@@ -121,7 +121,7 @@ impl HostDescriptor for Cell {
                 let perms = if hold.is_some() { FsPerms::ReadWrite } else { FsPerms::ReadOnly };
                 let opened = self.table.push(Descriptor::File(File::new(file, perms, mode, BY_THEMSELVES)))?;
                 let account = hold.map_or(Account::None, |hold| Account::File(Arc::new(hold)));
-                self.files().places.insert(opened.rep(), Place { slot, account, path: None });
+                self.files().places.insert(opened.rep(), Place { is_root: false, slot, account, path: None });
                 Ok(opened)
             }
         }
@@ -316,7 +316,7 @@ impl HostDescriptor for Cell {
     }
 
     async fn stat_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
-        if ungranted::device(&self.table, &fd, &path).is_some() {
+        if self.device(&fd, &path).is_some() {
             return self.counted(Device::STAT);
         }
         self.note_path(&fd, &path, Access::Read, false)?;
@@ -361,7 +361,7 @@ impl HostDescriptor for Cell {
     }
 
     async fn metadata_hash_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> FsResult<MetadataHashValue> {
-        if let Some(device) = ungranted::device(&self.table, &fd, &path) {
+        if let Some(device) = self.device(&fd, &path) {
             return self.counted(device.hash());
         }
         self.look(&fd, async move |host, fd| host.metadata_hash_at(fd, flags, path).await).await

@@ -32,12 +32,6 @@ pub(super) fn push(table: &mut ResourceTable, name: &'static str) -> wasmtime::R
     Ok(Resource::new_own(table.push(UngrantedRoot(name))?.rep()))
 }
 
-/// The device that a path below one leads to.
-pub(super) fn device(table: &ResourceTable, fd: &Resource<Descriptor>, path: &str) -> Option<Device> {
-    let UngrantedRoot(name) = table.get(&Resource::new_borrow(fd.rep())).ok()?;
-    Device::at(&joined(name, path))
-}
-
 /// Whether a descriptor is one.
 pub(super) fn is_ungranted(table: &ResourceTable, fd: &Resource<Descriptor>) -> bool {
     table.get(&Resource::<UngrantedRoot>::new_borrow(fd.rep())).is_ok()
@@ -63,6 +57,18 @@ pub(super) const STAT: DescriptorStat = DescriptorStat {
 };
 
 impl Cell {
+    /// The device that a path leads to, below one or below a root that is granted.
+    pub(super) fn device(&mut self, fd: &Resource<Descriptor>, path: &str) -> Option<Device> {
+        let ungranted = self.table.get(&Resource::<UngrantedRoot>::new_borrow(fd.rep()));
+        let ungranted = ungranted.ok().map(|UngrantedRoot(name)| *name);
+        let name = match ungranted {
+            Some(name) => name,
+            None if self.files().place(fd).is_some_and(|place| place.is_root) => NAME,
+            None => return None,
+        };
+        Device::at(&joined(name, path))
+    }
+
     /// This answer to one call into the host.
     pub(super) fn counted<T>(&mut self, answer: T) -> FsResult<T> {
         self.count_host_call().map_err(FsError::trap)?;
@@ -85,7 +91,7 @@ impl Cell {
         if let Some(recorder) = self.recorder() {
             recorder.path(path.clone(), access, is_directory);
         }
-        if self.files().is_told_anew(&path, access) {
+        if name == NAME && self.files().is_told_anew(&path, access) {
             self.tell_ungranted(&path, access, is_directory);
         }
         Err(ErrorCode::NoEntry.into())
