@@ -173,8 +173,7 @@ fn methods_and_trailers_leave_as_they_were_checked() {
     }
 }
 
-/// A library writes the body and sends the request after that. Seen to wait for ever beyond 128 KiB, and to trap beyond 4096
-/// bytes a write.
+/// A library writes the body and sends the request after that.
 #[test]
 fn a_body_is_written_before_its_request_is_sent() {
     let (server, mut grants) = (Server::echo(), Grants::default());

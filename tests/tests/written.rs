@@ -35,7 +35,7 @@ fn refused<T: DeserializeOwned + Debug>(table: &[Value]) {
 
 fn tool_errors() -> Vec<Value> {
     let raised = json!({"kind": "unreachable", "limit": {"kind": "memory", "limit": 1, "asked": 2},
-        "backtrace": ["f"], "frames": [{"function": 1, "offset": 2}], "panic_message": "no"});
+        "backtrace": ["f"], "frames": [{"function": 1, "offset": 2}], "panic_message": "no", "stdout": "a"});
     let fault = json!({"path": "/a", "code": "rule", "expected": "a number", "got": "\"b\"", "nearest": "1"});
     let rule = |rule: Value| json!({"reason": "invalid_return", "cause": rule});
     let mut errors = vec![
@@ -43,9 +43,10 @@ fn tool_errors() -> Vec<Value> {
         json!({"reason": "handler_raised", "cause": {"kind": "native_panic"}}),
         json!({"reason": "handler_exit", "cause": {"status": "called", "code": 1}}),
         json!({"reason": "handler_exit", "cause": {"status": "died"}}),
-        json!({"reason": "timeout", "cause": {"kind": "fuel", "budget": 5, "used": 6}}),
+        json!({"reason": "timeout", "cause": {"kind": "fuel", "budget": 5, "used": 6, "stdout": "a"}}),
         json!({"reason": "timeout", "cause": {"kind": "deadline", "budget_ms": 5, "used_ms": 6}}),
         json!({"reason": "timeout", "cause": {"kind": "blocked", "budget_ms": 5, "used_ms": 6}}),
+        json!({"reason": "timeout", "cause": {"kind": "blocked", "budget_ms": 5, "used_ms": 6, "awaited": "http"}}),
         json!({"reason": "not_found"}),
         json!({"reason": "encoding_failed", "cause": "no text"}),
         rule(json!({"rule": "not_json", "field": "value", "detail": "not valid JSON"})),

@@ -19,10 +19,11 @@ use crate::clock::{Clock, SystemClock};
 use crate::fence::fenced;
 use crate::handler::{Handler, HandlerFuture, Invocation};
 use crate::middleware::Middleware;
+use crate::patience;
 use crate::policy::Failure;
 use crate::refusal::Refusal;
 use crate::tool::Tool;
-use crate::tool_error::{Exit, Raised, Timeout, ToolError};
+use crate::tool_error::{Exit, Raised, ToolError};
 
 /// Failures in a row that open the circuit. It is large enough for failures by chance, and small enough to spare most
 /// calls of a broken tool.
@@ -326,10 +327,9 @@ impl Drop for Pass<'_> {
     fn drop(&mut self) {
         // Dropped without a word: by the executor at the deadline, which is a timeout, or by the caller before.
         let dropped = || {
-            let Invocation { limits, started, .. } = &*self.invocation;
             let is_over = self.invocation.deadline().is_some_and(|deadline| self.circuit.now() >= deadline);
-            let timeout = Timeout::Blocked { budget: limits.timeout, used: started.elapsed(), awaited: None };
-            if is_over { self.sign(Some(&Failure::ToolError(ToolError::Timeout(timeout)))) } else { Sign::Silent }
+            let timeout = ToolError::Timeout(patience::blocked(&self.invocation));
+            if is_over { self.sign(Some(&Failure::ToolError(timeout))) } else { Sign::Silent }
         };
         self.circuit.settle(self.call, self.sign.unwrap_or_else(dropped));
     }

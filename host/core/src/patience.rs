@@ -83,10 +83,11 @@ pub(crate) fn is_forced(invocation: &Invocation) -> bool {
 
 /// The end of a handler that waited when its time was over.
 pub(crate) fn blocked(invocation: &Invocation) -> Timeout {
-    Timeout::Blocked { budget: invocation.limits.timeout, used: invocation.started.elapsed(), awaited: None }
+    let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
+    Timeout::Blocked { budget, used, awaited: None, stdout: None }
 }
 
 /// The end of a handler that was at work when its time was over.
 pub(crate) fn running(invocation: &Invocation) -> Timeout {
-    Timeout::Deadline { budget: invocation.limits.timeout, used: invocation.started.elapsed() }
+    Timeout::Deadline { budget: invocation.limits.timeout, used: invocation.started.elapsed(), stdout: None }
 }

@@ -228,8 +228,8 @@ fn of_the_call(call: &Invocation, result: CallResult) -> CallResult {
     let (budget, used) = (call.limits.timeout, call.started.elapsed());
     CallResult::ToolError(ToolError::Timeout(match timeout {
         Timeout::Fuel { .. } => timeout,
-        Timeout::Deadline { .. } => Timeout::Deadline { budget, used },
-        Timeout::Blocked { awaited, .. } => Timeout::Blocked { budget, used, awaited },
+        Timeout::Deadline { stdout, .. } => Timeout::Deadline { budget, used, stdout },
+        Timeout::Blocked { awaited, stdout, .. } => Timeout::Blocked { budget, used, awaited, stdout },
     }))
 }
 

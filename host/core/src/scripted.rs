@@ -50,9 +50,12 @@ impl Say {
                 retry_after_ms: Some(wait),
                 ..HandlerError::new("busy")
             })),
-            Self::OutOfFuel => CallResult::ToolError(ToolError::Timeout(Timeout::Fuel { budget: 1, used: 1 })),
+            Self::OutOfFuel => {
+                CallResult::ToolError(ToolError::Timeout(Timeout::Fuel { budget: 1, used: 1, stdout: None }))
+            }
             Self::Blocked => {
-                CallResult::ToolError(ToolError::Timeout(Timeout::Blocked { budget, used, awaited: None }))
+                let timeout = Timeout::Blocked { budget, used, awaited: None, stdout: None };
+                CallResult::ToolError(ToolError::Timeout(timeout))
             }
             Self::Trap => CallResult::ToolError(ToolError::HandlerRaised(Raised::new(RaisedKind::Unreachable))),
             Self::Died => CallResult::ToolError(ToolError::HandlerExit(Exit::Died)),

@@ -120,8 +120,8 @@ pub enum Exit {
 ///
 /// # Shape
 /// As JSON: `{"kind": "fuel", "budget", "used"}`; `"deadline"` and `"blocked"` in whole milliseconds, as `budget_ms` and
-/// `used_ms`. A `"blocked"` can have `awaited`, an [`Awaited`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// `used_ms`. A `"blocked"` can have `awaited`, an [`Awaited`]. Each can have `stdout`.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Timeout {
     /// Out of fuel, in the engine's instruction units.
     Fuel {
@@ -129,6 +129,8 @@ pub enum Timeout {
         budget: u64,
         /// The amount that was used.
         used: u64,
+        /// The standard output of a command until then.
+        stdout: Option<String>,
     },
     /// The deadline passed while the guest, or a plain closure, was running.
     Deadline {
@@ -136,6 +138,8 @@ pub enum Timeout {
         budget: Duration,
         /// The time that passed.
         used: Duration,
+        /// The standard output of a command until then.
+        stdout: Option<String>,
     },
     /// The deadline passed while the guest was waiting for the host, or in a native handler.
     Blocked {
@@ -143,9 +147,26 @@ pub enum Timeout {
         budget: Duration,
         /// The time that passed.
         used: Duration,
-        /// What the guest waited for, if the host knows it.
+        /// Names what the guest waited for, if the host knows it.
         awaited: Option<Awaited>,
+        /// The standard output of a command until then.
+        stdout: Option<String>,
     },
+}
+
+impl Timeout {
+    /// Returns the standard output of a command until then. Bytes that are no UTF-8 are shown as U+FFFD.
+    #[must_use]
+    pub fn stdout(&self) -> Option<&str> {
+        let (Self::Fuel { stdout, .. } | Self::Deadline { stdout, .. } | Self::Blocked { stdout, .. }) = self;
+        stdout.as_deref()
+    }
+
+    /// Returns it to be changed.
+    pub(crate) fn stdout_mut(&mut self) -> &mut Option<String> {
+        let (Self::Fuel { stdout, .. } | Self::Deadline { stdout, .. } | Self::Blocked { stdout, .. }) = self;
+        stdout
+    }
 }
 
 /// Which rule an answer violates.
@@ -287,8 +308,8 @@ impl Serialize for Timeout {
         let millis = |duration: &Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let mut map = serializer.serialize_map(Some(3))?;
         let (kind, unit, budget, used) = match self {
-            Self::Fuel { budget, used } => ("fuel", "", *budget, *used),
-            Self::Deadline { budget, used } => ("deadline", "_ms", millis(budget), millis(used)),
+            Self::Fuel { budget, used, .. } => ("fuel", "", *budget, *used),
+            Self::Deadline { budget, used, .. } => ("deadline", "_ms", millis(budget), millis(used)),
             Self::Blocked { budget, used, .. } => ("blocked", "_ms", millis(budget), millis(used)),
         };
         map.serialize_entry("kind", kind)?;
@@ -296,6 +317,9 @@ impl Serialize for Timeout {
         map.serialize_entry(&format!("used{unit}"), &used)?;
         if let Self::Blocked { awaited: Some(awaited), .. } = self {
             map.serialize_entry("awaited", awaited)?;
+        }
+        if let Some(stdout) = self.stdout() {
+            map.serialize_entry("stdout", stdout)?;
         }
         map.end()
     }

@@ -81,8 +81,9 @@ pub fn module(text: &str) -> Vec<u8> {
 }
 
 /// A program for WASI preview 1. The first letter of its first argument says what it does: `c` copies its standard input,
-/// `n` copies the file `note.txt` of its first directory, `w` writes its second argument, `f` fails with status 3, `l` loops,
-/// `b` writes 4 MiB, `t` writes a line and traps, `u` writes two letters and a byte that is no text.
+/// `n` copies the file `note.txt` of its first directory, `w` writes its second argument, `f` fails with status 3, `l` writes
+/// a line and loops, `b` writes 4 MiB, `t` writes a line and traps, `u` writes two letters and a byte that is no text, `p`
+/// fails and names a path.
 ///
 /// # Panics
 /// Never: its text is valid.
@@ -102,6 +103,7 @@ pub fn command_module() -> Vec<u8> {
   (data (i32.const 2064) "it went wrong\n")
   (data (i32.const 2096) "note.txt")
   (data (i32.const 2112) "ok\ff")
+  (data (i32.const 2128) "open /docs/in.txt: No such file or directory\n")
   (func $say (param $fd i32) (param $at i32) (param $bytes i32)
     (i32.store (i32.const 512) (local.get $at))
     (i32.store (i32.const 516) (local.get $bytes))
@@ -139,7 +141,12 @@ pub fn command_module() -> Vec<u8> {
       (call $say (i32.const 1) (i32.const 2048) (i32.const 7))
       (call $say (i32.const 2) (i32.const 2064) (i32.const 14))
       (call $exit (i32.const 3))))
-    (if (i32.eq (local.get $what) (i32.const 108)) (then (loop $ever (br $ever))))
+    (if (i32.eq (local.get $what) (i32.const 108)) (then
+      (call $say (i32.const 1) (i32.const 2048) (i32.const 7))
+      (loop $ever (br $ever))))
+    (if (i32.eq (local.get $what) (i32.const 112)) (then
+      (call $say (i32.const 2) (i32.const 2128) (i32.const 45))
+      (call $exit (i32.const 1))))
     (if (i32.eq (local.get $what) (i32.const 116)) (then
       (call $say (i32.const 1) (i32.const 2048) (i32.const 7))
       unreachable))

@@ -1,18 +1,17 @@
-//! What a program prints that is no text, and what it printed before it was ended.
+//! Output of a program that is no text, and output until it was ended.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::json;
 use toolcell::{
     CallOptions, CallResult, Command, CommandOutput, Event, Executor, Grants, Limits, Media, Outcome, Part, ToolCall,
-    ToolError,
 };
 use toolcell_test_guests::command_module;
-use toolcell_tests::{call, wait};
+use toolcell_tests::{call, ending, wait};
 
 use crate::kinds::{command, load_as};
 
-/// Seen to lose all of it for one byte.
 #[test]
 fn output_that_is_no_text_is_kept() {
     let run = |change: fn(&mut Command)| {
@@ -33,21 +32,31 @@ fn output_that_is_no_text_is_kept() {
     assert_eq!((&**mime_type, &**data), ("image/png", &b"ok\xff"[..]));
 }
 
+/// Of a trap, a deadline that passes while the program runs, and fuel.
 #[test]
-fn a_program_that_traps_keeps_what_it_printed() {
+fn a_program_that_is_ended_keeps_what_it_printed() {
     let module = load_as(command_module(), command(|_| {}), Grants::default()).expect("it loads");
-    let printed = Arc::<Mutex<Vec<String>>>::default();
-    let sink = Arc::clone(&printed);
-    let executor = Executor::new().with_events(move |event| {
-        if let Event::Log { message, .. } = event {
-            sink.lock().expect("no panic").push(message);
-        }
-    });
-    let (tool, call) = (module.tools()[0].clone(), ToolCall::new("1", "tool", r#"{"args": ["t"]}"#));
-    let result = wait(async move { executor.call(&tool, call, CallOptions::default()).await }).result;
-    let CallResult::ToolError(ToolError::HandlerRaised(raised)) = result else { panic!("{result:?}") };
-    assert_eq!(
-        (raised.stdout.as_deref(), &**printed.lock().expect("no panic")),
-        (Some("partly\n"), &["partly".to_owned()][..])
-    );
+    let endless = Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_millis(300));
+    for (arguments, limits, end) in [
+        (r#"{"args": ["t"]}"#, Limits::default(), "handler_raised/unreachable"),
+        (r#"{"args": ["l"]}"#, endless, "timeout/deadline"),
+        (r#"{"args": ["l"]}"#, Limits::default().with_fuel(10_000_000), "timeout/fuel"),
+    ] {
+        let printed = Arc::<Mutex<Vec<String>>>::default();
+        let sink = Arc::clone(&printed);
+        let executor = Executor::new().with_limits(limits).with_events(move |event| {
+            if let Event::Log { message, .. } = event {
+                sink.lock().expect("no panic").push(message);
+            }
+        });
+        let (tool, call) = (module.tools()[0].clone(), ToolCall::new("1", "tool", arguments));
+        let result = wait(async move { executor.call(&tool, call, CallOptions::default()).await }).result;
+        assert_eq!(ending(&result), end);
+        let cause = &serde_json::to_value(&result).expect("JSON")["tool_error"]["cause"];
+        assert_eq!(
+            (cause["stdout"].as_str(), &**printed.lock().expect("no panic")),
+            (Some("partly\n"), &["partly".to_owned()][..]),
+            "{end}"
+        );
+    }
 }

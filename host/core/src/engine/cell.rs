@@ -126,9 +126,7 @@ impl Cell {
     /// what the guest said in it.
     pub(super) fn called(&mut self, module: &'static str, function: &'static str) -> Result<(), Stop> {
         tracing::trace!(module, function, "call");
-        if let Some(awaited) = Awaited::of(module) {
-            self.awaits(awaited);
-        }
+        self.awaits(Awaited::of(module));
         self.count_host_call()
     }
 
@@ -140,8 +138,8 @@ impl Cell {
     }
 
     /// The guest is about to wait for this, unless the host has it at hand.
-    pub(super) fn awaits(&self, awaited: Awaited) {
-        self.pulse.awaits(awaited);
+    pub(super) fn awaits(&self, awaited: impl Into<Option<Awaited>>) {
+        self.pulse.awaits(awaited.into());
     }
 
     /// The host works for the guest until this is dropped: what asks to be polled again meanwhile is not the guest.
@@ -257,8 +255,7 @@ impl Cell {
     pub(super) fn settle(&mut self, fuel_used: u64) {
         if let Some(wasi) = &self.wasi {
             // A command that has no answer keeps what it printed.
-            let printed = self.captured().map(|captured| captured.unanswered()).unwrap_or_default();
-            wasi.lines.write(LogSource::Stdout, &printed);
+            self.captured().iter().for_each(|captured| captured.log(&wasi.lines));
             wasi.lines.finish();
         }
         self.note(fuel_used);

@@ -45,10 +45,13 @@ pub(super) fn classify(error: &wasmtime::Error, phase: Phase, store: &Store<Cell
     if let Some(trap) = error.downcast_ref::<Trap>() {
         let limits = cell.invocation.limits;
         return match kind_of(*trap) {
-            End::OutOfFuel => ToolError::Timeout(Timeout::Fuel { budget: limits.fuel, used: fuel_used }),
+            End::OutOfFuel => {
+                ToolError::Timeout(Timeout::Fuel { budget: limits.fuel, used: fuel_used, stdout: printed(cell) })
+            }
             End::Deadline => ToolError::Timeout(Timeout::Deadline {
                 budget: limits.timeout,
                 used: cell.invocation.started.elapsed(),
+                stdout: printed(cell),
             }),
             End::Raised(kind) => raise(Raised::new(kind), error, cell),
         };
@@ -76,13 +79,17 @@ pub(super) fn classify(error: &wasmtime::Error, phase: Phase, store: &Store<Cell
 fn raise(mut raised: Raised, error: &wasmtime::Error, cell: &Cell) -> ToolError {
     raised.limit = raised.limit.or(cell.limiter.hit());
     raised.panic_message = cell.last_words().map(|words| plain(&folded(panic_text(&words)), usize::MAX));
-    let stdout = cell.captured().map(|captured| captured.unanswered()).filter(|bytes| !bytes.is_empty());
-    raised.stdout = stdout.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    raised.stdout = printed(cell);
     if let Some(trace) = error.downcast_ref::<WasmBacktrace>() {
         raised.backtrace = frames::names(trace);
         raised.frames = frames::positions(trace);
     }
     ToolError::HandlerRaised(raised)
+}
+
+/// Returns the text that a command has printed, if it has.
+fn printed(cell: &Cell) -> Option<String> {
+    cell.captured()?.text()
 }
 
 /// How a trap ends a call.

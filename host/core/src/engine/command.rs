@@ -17,9 +17,12 @@ use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
 use super::cell::Cell;
+use super::imports::lines::Lines;
+use super::veil::Veil;
 use crate::call::CallResult;
 use crate::component_kind::{Command, CommandInput, CommandOutput, STDIN};
 use crate::error::Error;
+use crate::event::LogSource;
 use crate::handler::Invocation;
 use crate::json::Json;
 use crate::outcome::{HandlerError, Media, Outcome, Output, Part, Resource, ResourceContent};
@@ -168,6 +171,9 @@ struct Kept {
     bytes: Vec<u8>,
     limit: u64,
     written: u64,
+    is_logged: bool,
+    /// Hides the secrets in it.
+    veil: Option<Arc<Veil>>,
 }
 
 impl Captured {
@@ -184,9 +190,29 @@ impl Captured {
         Ok(std::mem::take(&mut kept.bytes))
     }
 
-    /// A copy of what no answer has taken.
-    pub(super) fn unanswered(&self) -> Vec<u8> {
-        self.0.lock().bytes.clone()
+    /// Hides these secrets in it from now on.
+    pub(super) fn veil(&self, veil: Arc<Veil>) {
+        self.0.lock().veil = Some(veil);
+    }
+
+    /// As text, without secrets: what no answer has taken. None: there is nothing.
+    pub(super) fn text(&self) -> Option<String> {
+        let (bytes, veil) = {
+            let kept = self.0.lock();
+            (kept.bytes.clone(), kept.veil.clone())
+        };
+        let bytes = veil.iter().fold(bytes, |bytes, veil| veil.bytes(bytes));
+        (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Writes to the log what no answer has taken, once.
+    pub(super) fn log(&self, lines: &Lines) {
+        let bytes = {
+            let mut kept = self.0.lock();
+            if std::mem::replace(&mut kept.is_logged, true) { Vec::new() } else { kept.bytes.clone() }
+        };
+        lines.write(LogSource::Stdout, &bytes);
+        lines.finish();
     }
 }
 

@@ -8,6 +8,7 @@ use wasmtime::{Engine, Store};
 use super::bindings::exports::toolcell::tool::tool;
 use super::cell::{Cell, Reach};
 use super::classify::{Phase, classify};
+use super::command::Streams;
 use super::exports::Exports;
 use super::pulse::Pulse;
 use super::ticker::Ticker;
@@ -59,6 +60,7 @@ pub(super) async fn execute(
     invocation: Arc<Invocation>,
     checks: Checks,
     rights: Arc<Rights>,
+    streams: Option<Box<Streams>>,
     pulse: Arc<Pulse>,
 ) -> Result<CallResult, ToolError> {
     let veil = if Veil::is_needed(&invocation, &rights) {
@@ -67,7 +69,11 @@ pub(super) async fn execute(
     } else {
         None
     };
-    let answer = in_cell(&ready, &invocation, Some(rights), veil.clone(), pulse, async |store, instance| {
+    if let (Some(streams), Some(veil)) = (&streams, &veil) {
+        streams.stdout.veil(Arc::clone(veil));
+    }
+    let reach = Reach { streams, ..reach(&ready, Some(rights), veil.clone()) };
+    let answer = in_cell(&ready, &invocation, reach, pulse, async |store, instance| {
         match &ready.exports {
             Exports::Tools(_) => {}
             Exports::Functions(functions) => return functions::call(functions, store, &instance, &invocation).await,
@@ -109,7 +115,7 @@ pub(super) async fn visible(
     invocation: Arc<Invocation>,
     pulse: Arc<Pulse>,
 ) -> Result<bool, ToolError> {
-    let asked = in_cell(&ready, &invocation, None, None, pulse, async |store, instance| {
+    let asked = in_cell(&ready, &invocation, reach(&ready, None, None), pulse, async |store, instance| {
         let asked = translate::Context::with_arguments(&invocation);
         let toolbox = ready.exports.toolbox(store, &instance)?;
         toolbox.toolcell_tool_tool().call_visible(store, &invocation.call.name, asked.context()).await
@@ -123,7 +129,7 @@ pub(super) async fn validate(
     invocation: Arc<Invocation>,
     pulse: Arc<Pulse>,
 ) -> Result<Vec<Fault>, ToolError> {
-    let asked = in_cell(&ready, &invocation, None, None, pulse, async |store, instance| {
+    let asked = in_cell(&ready, &invocation, reach(&ready, None, None), pulse, async |store, instance| {
         let toolbox = ready.exports.toolbox(store, &instance)?;
         toolbox.toolcell_tool_tool().call_validate(store, translate::Context::of(&invocation).call()).await
     });
@@ -136,26 +142,27 @@ pub(super) async fn describe(
     invocation: Arc<Invocation>,
     pulse: Arc<Pulse>,
 ) -> Result<Vec<tool::Definition>, ToolError> {
-    let asked = in_cell(&ready, &invocation, None, None, pulse, async |store, instance| {
+    let asked = in_cell(&ready, &invocation, reach(&ready, None, None), pulse, async |store, instance| {
         let toolbox = ready.exports.toolbox(store, &instance)?;
         toolbox.toolcell_tool_tool().call_describe(store).await
     });
     asked.await
 }
 
-/// Runs a guest in a cell of its own; without rights it may reach nothing. Whatever goes wrong in it has a name.
+/// Returns the reach of a cell: without rights it is nothing.
+fn reach(ready: &Ready, rights: Option<Arc<Rights>>, veil: Option<Arc<Veil>>) -> Reach {
+    Reach { world: Arc::clone(&ready.world), mounts: ready.wiring.mounts.clone(), rights, veil, streams: None }
+}
+
+/// Runs a guest in a cell of its own. Whatever goes wrong in it has a name.
 async fn in_cell<T>(
     ready: &Ready,
     invocation: &Arc<Invocation>,
-    rights: Option<Arc<Rights>>,
-    veil: Option<Arc<Veil>>,
+    reach: Reach,
     pulse: Arc<Pulse>,
     guest: impl AsyncFnOnce(&mut Store<Cell>, Instance) -> wasmtime::Result<T>,
 ) -> Result<T, ToolError> {
     let _running = ready.ticker.run();
-    let streams = ready.exports.streams(invocation);
-    let mounts = ready.wiring.mounts.clone();
-    let reach = Reach { world: Arc::clone(&ready.world), mounts, rights, veil, streams };
     let store = Cell::store(&ready.engine, reach, Arc::clone(invocation), pulse);
     let mut cell = Settling(store.map_err(|error| set_up_failed(&error))?);
     let ended = match ready.pre.instantiate_async(&mut cell.0).await {

@@ -14,6 +14,7 @@ use futures_util::FutureExt as _;
 use super::Inner;
 use super::guest::{Guest, Remote};
 use super::habit::Habit;
+use super::imports::lines::Lines;
 use super::invoke;
 use super::pulse::Pulse;
 use super::quarantine::Quarantine;
@@ -59,9 +60,19 @@ pub(super) async fn execute(
     };
     invocation.open();
     let pulse = pulse(&invocation);
-    let guest = invoke::execute(ready, Arc::clone(&invocation), checks, rights, Arc::clone(&pulse));
+    let streams = ready.exports.streams(&invocation);
+    let printed = streams.as_ref().map(|streams| streams.stdout.clone());
+    let guest = invoke::execute(ready, Arc::clone(&invocation), checks, rights, streams, Arc::clone(&pulse));
     let cell = cell(slot, Arc::clone(quarantine), Arc::clone(&invocation), guest);
-    place(inner, cell, &invocation, &pulse, habit).await.unwrap_or_else(CallResult::ToolError)
+    let ended = place(inner, cell, &invocation, &pulse, habit).await;
+    ended.unwrap_or_else(|mut error| {
+        // The cell may still be running, on a thread of its own: it is not waited for.
+        if let (ToolError::Timeout(timeout), Some(printed)) = (&mut error, &printed) {
+            printed.log(&Lines::new(invocation));
+            *timeout.stdout_mut() = printed.text();
+        }
+        CallResult::ToolError(error)
+    })
 }
 
 /// Asks a tool something beside a call, likewise. Where there is no room it is as if the host had no answer in time; a
@@ -82,7 +93,7 @@ where
             return ToolError::HandlerRaised(Raised::by_the_host());
         }
         let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
-        ToolError::Timeout(Timeout::Blocked { budget, used, awaited: None })
+        ToolError::Timeout(Timeout::Blocked { budget, used, awaited: None, stdout: None })
     })?;
     let cell = cell(slot, Arc::clone(quarantine), Arc::clone(invocation), question(Arc::clone(&pulse)));
     place(inner, cell, invocation, &pulse, habit).await
@@ -163,9 +174,9 @@ fn pulse(invocation: &Invocation) -> Arc<Pulse> {
 fn timeout(invocation: &Invocation, pulse: &Pulse) -> Timeout {
     let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
     if pulse.was_blocked() {
-        Timeout::Blocked { budget, used, awaited: pulse.awaited() }
+        Timeout::Blocked { budget, used, awaited: pulse.awaited(), stdout: None }
     } else {
-        Timeout::Deadline { budget, used }
+        Timeout::Deadline { budget, used, stdout: None }
     }
 }
 

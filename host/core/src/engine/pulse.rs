@@ -53,7 +53,7 @@ pub(super) struct Pulse {
     /// When the slice that runs began, or the last one did.
     began: Mutex<Option<Instant>>,
     stopped: AtomicBool,
-    /// What the guest waits for, or waited for last.
+    /// Names the guest's wait, or its last one.
     awaited: Mutex<Option<Awaited>>,
 }
 
@@ -91,12 +91,12 @@ impl Pulse {
         Served(Arc::clone(self))
     }
 
-    /// The guest is about to wait for this.
-    pub(super) fn awaits(&self, awaited: Awaited) {
-        *self.awaited.lock() = Some(awaited);
+    /// The guest is about to wait for this. None: the host does not know for what.
+    pub(super) fn awaits(&self, awaited: Option<Awaited>) {
+        *self.awaited.lock() = awaited;
     }
 
-    /// What the guest waited for last, if the host noted it.
+    /// Returns what the guest waited for last, if the host noted it.
     pub(super) fn awaited(&self) -> Option<Awaited> {
         *self.awaited.lock()
     }

@@ -125,6 +125,12 @@ impl Veil {
         }
     }
 
+    /// Bytes that a tool printed, without the secrets.
+    pub(super) fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
+        let redactor = self.redactor();
+        if stands(Defence::ReturnedSecrets) && redactor.finds(&bytes) { redactor.redact(&bytes) } else { bytes }
+    }
+
     fn result(&self, result: CallResult) -> CallResult {
         if stands(Defence::ReturnedSecrets) { Veiled(self.redactor()).result(result) } else { result }
     }

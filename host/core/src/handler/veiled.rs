@@ -139,7 +139,8 @@ impl Veiled {
             }
             ToolError::InvalidReturn(rule) => self.rule(rule),
             ToolError::EncodingFailed(text) => self.text(text),
-            ToolError::HandlerExit(_) | ToolError::Timeout(_) | ToolError::NotFound => {}
+            ToolError::Timeout(timeout) => self.maybe(timeout.stdout_mut()),
+            ToolError::HandlerExit(_) | ToolError::NotFound => {}
         }
     }
 

@@ -1,8 +1,8 @@
-//! What a guest waited for when its time was over.
+//! Names what a guest waited for when its time was over.
 
 use serde::{Deserialize, Serialize};
 
-/// What a guest waited for when its time was over.
+/// Names what a guest waited for when its time was over.
 ///
 /// # Shape
 /// As JSON: its name in `snake_case`.
@@ -25,7 +25,7 @@ pub enum Awaited {
 }
 
 impl Awaited {
-    /// What a call of an interface of our own waits for.
+    /// Returns what a call of an interface of our own waits for.
     pub(crate) fn of(interface: &str) -> Option<Self> {
         match interface {
             "http" => Some(Self::Http),

@@ -32,7 +32,7 @@ pub struct Raised {
     /// of a native handler the panic's message. At most 2 KiB of a guest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panic_message: Option<String>,
-    /// What a command had written to standard output. Bytes that are no UTF-8 are shown as U+FFFD.
+    /// The standard output of a command until then. Bytes that are no UTF-8 are shown as U+FFFD.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdout: Option<String>,
 }

@@ -43,6 +43,7 @@ struct WrittenTimeout {
     budget_ms: Option<u64>,
     used_ms: Option<u64>,
     awaited: Option<Awaited>,
+    stdout: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -55,16 +56,17 @@ enum TimeoutKind {
 
 impl<'de> Deserialize<'de> for Timeout {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let WrittenTimeout { kind, budget, used, budget_ms, used_ms, awaited } =
+        let WrittenTimeout { kind, budget, used, budget_ms, used_ms, awaited, stdout } =
             WrittenTimeout::deserialize(deserializer)?;
         let time = |millis: Option<u64>, name| needed(millis, name).map(Duration::from_millis);
         Ok(match kind {
-            TimeoutKind::Fuel => Self::Fuel { budget: needed(budget, "budget")?, used: needed(used, "used")? },
+            TimeoutKind::Fuel => Self::Fuel { budget: needed(budget, "budget")?, used: needed(used, "used")?, stdout },
             TimeoutKind::Deadline => {
-                Self::Deadline { budget: time(budget_ms, "budget_ms")?, used: time(used_ms, "used_ms")? }
+                Self::Deadline { budget: time(budget_ms, "budget_ms")?, used: time(used_ms, "used_ms")?, stdout }
             }
             TimeoutKind::Blocked => {
-                Self::Blocked { budget: time(budget_ms, "budget_ms")?, used: time(used_ms, "used_ms")?, awaited }
+                let (budget, used) = (time(budget_ms, "budget_ms")?, time(used_ms, "used_ms")?);
+                Self::Blocked { budget, used, awaited, stdout }
             }
         })
     }

@@ -115,11 +115,11 @@ fn in_full(result: CallResult, invocation: &Invocation, spent: u64) -> CallResul
     let CallResult::ToolError(ToolError::Timeout(timeout)) = result else { return result };
     let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
     CallResult::ToolError(ToolError::Timeout(match timeout {
-        Timeout::Fuel { used, .. } => {
-            Timeout::Fuel { budget: invocation.limits.fuel, used: spent.saturating_add(used) }
+        Timeout::Fuel { used, stdout, .. } => {
+            Timeout::Fuel { budget: invocation.limits.fuel, used: spent.saturating_add(used), stdout }
         }
-        Timeout::Deadline { .. } => Timeout::Deadline { budget, used },
-        Timeout::Blocked { awaited, .. } => Timeout::Blocked { budget, used, awaited },
+        Timeout::Deadline { stdout, .. } => Timeout::Deadline { budget, used, stdout },
+        Timeout::Blocked { awaited, stdout, .. } => Timeout::Blocked { budget, used, awaited, stdout },
     }))
 }
 

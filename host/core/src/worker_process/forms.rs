@@ -141,9 +141,9 @@ pub(super) enum ErrorForm {
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Timeout")]
 enum TimeoutForm {
-    Fuel { budget: u64, used: u64 },
-    Deadline { budget: Duration, used: Duration },
-    Blocked { budget: Duration, used: Duration, awaited: Option<Awaited> },
+    Fuel { budget: u64, used: u64, stdout: Option<String> },
+    Deadline { budget: Duration, used: Duration, stdout: Option<String> },
+    Blocked { budget: Duration, used: Duration, awaited: Option<Awaited>, stdout: Option<String> },
 }
 
 #[derive(Serialize, Deserialize)]

@@ -48,6 +48,20 @@ pub struct Pending {
     charge: Charge,
 }
 
+impl Pending {
+    /// One whose server never answers.
+    #[cfg(test)]
+    pub(super) fn unanswered() -> Self {
+        let charge = Arc::<crate::engine::retained::Retained>::default().charge(0).expect("it is nothing");
+        Self { state: State::Going(Box::pin(std::future::pending())), charge }
+    }
+
+    /// Returns true if it has no response yet.
+    pub(super) fn is_going(&self) -> bool {
+        matches!(self.state, State::Going(_))
+    }
+}
+
 enum State {
     Going(Going),
     Ended(Sent),

@@ -26,7 +26,7 @@ use crate::rights::{Decision, Request, Rights};
 
 /// Resolution of both clocks: enough for a tool, too coarse to time a cache line.
 const CLOCK_RESOLUTION: Duration = Duration::from_millis(1);
-/// What the monotonic clock tells when a cell first asks for anything. Above 0, which Go takes for a fault, and high enough
+/// The monotonic time when a cell first asks for anything. Above 0, which Go takes for a fault, and high enough
 /// that a program can subtract a span from it.
 const MONOTONIC_START: Duration = Duration::from_hours(24);
 /// How far behind the host's date the times may be that a disk gives to files: the slowest kernels have a hundred ticks a
@@ -127,7 +127,7 @@ pub(in crate::engine) fn context(
     builder.build()
 }
 
-/// Whether a call with these rights has a scratch directory.
+/// Returns true if a call with these rights has a scratch directory.
 fn has_scratch(rights: &Rights) -> bool {
     rights.granted().scratch.is_some()
         && rights.allows(&Request::File { access: Access::Write, path: SCRATCH.into() }) == Decision::Allowed

@@ -17,6 +17,7 @@ use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, DynPollable, Pollable, 
 use wasmtime_wasi_http::p2::body::HostIncomingBody;
 use wasmtime_wasi_http::p2::types::HostFutureIncomingResponse;
 
+use super::http::Pending;
 use crate::engine::cell::Cell;
 use crate::tool_error::Awaited;
 
@@ -62,6 +63,8 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
                 for _ in 0..=bytes.len() / PIECE {
                     cell.count_host_call()?;
                 }
+                // No other stream waits.
+                cell.awaits(Awaited::File);
                 let written = match cell.table.get_mut(&stream) {
                     Ok(stream) => stream.blocking_write_and_flush(bytes.into()).await,
                     Err(error) => Err(error.into()),
@@ -86,18 +89,17 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
 
 /// The cell's table, once it is noted what a call waits for that now begins.
 fn waiting(cell: &mut Cell) -> &mut ResourceTable {
-    let table = cell.ctx().table;
-    if let Some(awaited) = awaited(table) {
-        cell.awaits(awaited);
-    }
+    let awaited = awaited(cell.ctx().table);
+    cell.awaits(awaited);
     &mut cell.table
 }
 
-/// What a guest that waits for its objects waits for: a response sooner than a timer, which is often its bound.
+/// Names the object that a guest waits for: a response sooner than a timer, which is often its bound.
 fn awaited(table: &mut ResourceTable) -> Option<Awaited> {
     let mut found = None;
     for object in table.iter_mut() {
-        if object.is::<HostFutureIncomingResponse>() || object.is::<HostIncomingBody>() {
+        let is_going = object.downcast_ref().is_some_and(Pending::is_going);
+        if is_going || object.is::<HostFutureIncomingResponse>() || object.is::<HostIncomingBody>() {
             return Some(Awaited::Http);
         }
         if object.is::<Timer>() {
@@ -173,6 +175,19 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
+
+    #[test]
+    fn a_request_is_waited_for_sooner_than_a_timer() {
+        let mut table = ResourceTable::new();
+        assert_eq!(awaited(&mut table), None);
+        let timer = table.push(Timer::after(Duration::ZERO)).unwrap();
+        let request = table.push(Pending::unanswered()).unwrap();
+        assert_eq!(awaited(&mut table), Some(Awaited::Http));
+        table.delete(request).unwrap();
+        assert_eq!(awaited(&mut table), Some(Awaited::Timer));
+        table.delete(timer).unwrap();
+        assert_eq!(awaited(&mut table), None);
+    }
 
     #[test]
     fn a_timer_in_the_past_is_over_at_once() {

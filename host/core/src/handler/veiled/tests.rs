@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::outcome::{Halt, HandlerError, Output, Question};
 use crate::secret::Secret;
-use crate::tool_error::{Raised, RaisedKind};
+use crate::tool_error::{Raised, RaisedKind, Timeout};
 
 const VALUE: &str = "canary-4711-of-the-test";
 
@@ -78,7 +78,7 @@ fn nothing_that_a_tool_says_has_the_value_in_it() {
         assert!(!hidden.contains("canary") && !veiled().0.finds(shown.as_bytes()), "{shown}");
     }
     let mut raised = Raised::new(RaisedKind::Unreachable);
-    raised.panic_message = text();
+    (raised.panic_message, raised.stdout) = (text(), text());
     let mut fault = Fault::new(VALUE, VALUE).with_got(VALUE);
     fault.nearest = text();
     fault.hint = text();
@@ -91,6 +91,7 @@ fn nothing_that_a_tool_says_has_the_value_in_it() {
     for mut error in [
         ToolError::InvalidReturn(ReturnRule::Schema { faults: faults.to_vec() }),
         ToolError::HandlerRaised(raised),
+        ToolError::Timeout(Timeout::Fuel { budget: 1, used: 1, stdout: text() }),
         ToolError::InvalidReturn(ReturnRule::NotJson { field: "value".into(), detail: VALUE.into() }),
         ToolError::InvalidReturn(ReturnRule::Unreadable { detail: VALUE.into() }),
         ToolError::InvalidReturn(ReturnRule::ReservedHalt { reason: VALUE.into() }),

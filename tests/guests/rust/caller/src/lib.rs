@@ -70,7 +70,7 @@ fn sent(
     answer(&pending)
 }
 
-/// What comes of a request: the status and the body of the response.
+/// Returns the status and the body of the response to a request.
 fn answer(pending: &FutureIncomingResponse) -> Result<String, Failure> {
     pending.subscribe().block();
     let answered = pending.get().ok_or_else(|| fault("no answer"))?.map_err(|()| fault("taken"))?;
