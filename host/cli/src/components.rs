@@ -209,19 +209,20 @@ pub(crate) fn how_to_grant(config: &Config, chosen: &Chosen<'_>, component: &Com
     }
 }
 
+/// Returns the word that `--as` needs for it. A kind that a file says need not be typed.
+pub(crate) fn used_as(chosen: &Chosen<'_>) -> Option<&'static str> {
+    match (chosen.development(), chosen.kind()) {
+        (Some(Development::Typed), kind) if kind != ComponentKind::Tools => Some(kind.word()),
+        (Some(Development::Typed | Development::Folder(_)) | None, _) => None,
+    }
+}
+
 /// The command that shows what the call that was typed asks for; where none was, what to add to it.
 pub(crate) fn how_to_learn(config: &Config, chosen: &Chosen<'_>, component: &Component) -> String {
     let word = chosen.word();
     let call = config.hint.call();
-    let kind = chosen.kind();
-    // What a file says need not be typed.
-    let used_as = match chosen.development() {
-        Some(Development::Typed) if kind != ComponentKind::Tools => Some(kind.word()),
-        Some(Development::Typed | Development::Folder(_)) | None => {
-            component.examination().proposal().filter(|_| chosen.configured.is_none())
-        }
-    };
-    let options: Vec<_> = used_as.into_iter().flat_map(|word| ["--as", word]).collect();
+    let proposed = || component.examination().proposal().filter(|_| chosen.configured.is_none());
+    let options: Vec<_> = used_as(chosen).or_else(proposed).into_iter().flat_map(|word| ["--as", word]).collect();
     let options = options.as_slice();
     if !call.is_empty() {
         let words: Vec<_> = std::iter::once(&*word).chain(call.iter().map(String::as_str)).collect();

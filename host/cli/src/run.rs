@@ -5,14 +5,15 @@ pub(crate) mod live;
 pub(crate) mod misfit;
 mod report;
 mod resume;
+mod ungranted;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, Contents, Denial, Executor, Limits, Outcome, Question,
-    RaisedKind, Refusal, Registry, Resume, Rights, Tool, ToolCall, ToolError,
+    CallContext, CallOptions, CallResult, Completion, ComponentKind, Contents, Denial, Executor, Limits, Outcome,
+    Question, RaisedKind, Refusal, Registry, Resume, Rights, Tool, ToolCall, ToolError,
 };
 use toolcell_build::SourceLine;
 
@@ -51,6 +52,10 @@ struct Typed<'a> {
     rights: &'a Rights,
     /// The component's file.
     file: &'a Path,
+    /// It is used as a command.
+    is_command: bool,
+    /// The word that `--as` needs for it, if any.
+    used_as: Option<&'static str>,
     /// Whether the call asked for anything that was denied.
     is_denied: bool,
 }
@@ -123,6 +128,8 @@ pub(crate) async fn run(
             component: chosen.configured.map_or("", |(name, _)| name),
             rights,
             file: &chosen.path,
+            is_command: matches!(chosen.kind(), ComponentKind::Command(_)),
+            used_as: components::used_as(&chosen),
             is_denied: !denials.is_empty(),
         };
         if let Some(question) = question.filter(|_| !args.json) {

@@ -12,9 +12,10 @@ use toolcell::{
 };
 use toolcell_build::{SourceLine, shown_lines};
 
+use super::ungranted::not_granted;
 use super::{Typed, misfit, resume};
 use crate::failure::Failure;
-use crate::gaps::{self, Gap};
+use crate::gaps;
 use crate::printer::Printer;
 use crate::units::{Count, Size, Time};
 use crate::{built, clean, schema, table, unset};
@@ -36,7 +37,7 @@ pub(super) fn show(
     match result {
         CallResult::Outcome(Outcome::Ok(output)) => ok(printer, output),
         CallResult::Outcome(Outcome::Error(error)) => {
-            handler_error(printer, error).map(|()| not_granted(printer, typed, tool.definition()))
+            handler_error(printer, error).map(|()| not_granted(printer, typed, tool.definition(), &error.message))
         }
         CallResult::Outcome(Outcome::AskUser(question)) => self::question(printer, question),
         CallResult::Outcome(Outcome::Halt(Halt { reason, result, .. })) => {
@@ -47,7 +48,7 @@ pub(super) fn show(
         CallResult::ToolError(error) => {
             tool_error(printer, typed, tool, error, lines);
             if let ToolError::HandlerRaised(_) | ToolError::HandlerExit(_) = error {
-                not_granted(printer, typed, tool.definition());
+                not_granted(printer, typed, tool.definition(), "");
             }
             Ok(())
         }
@@ -110,21 +111,6 @@ fn handler_error(printer: &Printer, error: &HandlerError) -> Result<(), Failure>
 /// Whether a tool declares a need of which nothing is granted.
 fn lacks_grants(typed: &Typed<'_>, definition: &Definition) -> bool {
     gaps::of(typed.config, typed.component, typed.rights, definition).iter().any(|gap| gap.clause().is_some())
-}
-
-/// Tells what a tool that failed declares and is not granted: the tool's own words may not say that a grant is missing.
-fn not_granted(printer: &Printer, typed: &Typed<'_>, definition: &Definition) {
-    let gaps = gaps::of(typed.config, typed.component, typed.rights, definition);
-    let clauses: Vec<_> = gaps.iter().filter_map(Gap::clause).collect();
-    for clause in &clauses {
-        printer.note("note", &format!("`{}` {clause}", typed.tool));
-    }
-    if !clauses.is_empty() {
-        let component = typed.args.call.component.to_string_lossy();
-        let arguments = resume::repeated(typed).unwrap_or_else(|| "-".to_owned());
-        let learn = typed.again.command("learn", &[], &[&component, typed.tool, &arguments]);
-        printer.note("hint", &format!("{learn} shows what this call asks for"));
-    }
 }
 
 /// Prints a tool's question, what it offers, and what the answer must be.

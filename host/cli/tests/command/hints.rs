@@ -51,8 +51,14 @@ fn a_file_that_is_not_granted_is_denied_with_the_lines_that_allow_it() {
     let option = pasted(&place, &call, &[]);
     let option = line(&option.stderr, "--grant ");
     assert_eq!(pasted(&place, &format!("{call} {option}"), &[]).stdout, "[\"found\"]\n", "{option}");
-    let program = place.typed(&["run", "--as", "command", "program.wasm", "args:=[\"note\"]"]);
-    assert!(program.status == 10 && program.stderr.contains("denied: `read /note.txt` is denied: "), "{program}");
+    // A program has no directory for the path, so that nothing is denied: its words are looked at.
+    let call = "toolcell run --as command program.wasm args:='[\"path\"]'";
+    let program = pasted(&place, call, &[]);
+    let note = "note: `program` names `/docs/in.txt`, which is not granted\n";
+    assert!(program.status == 10 && program.stderr.contains(note) && !program.stderr.contains("denied"), "{program}");
+    let hint = line(&program.stderr, "hint: `");
+    let (learn, _) = hint.trim_start_matches("hint: `").split_once('`').expect("a command");
+    assert_eq!(pasted(&place, learn, &[]).status, 0, "{hint}");
 }
 
 /// Functions and programs too: what is printed is a configuration that says what they are.
