@@ -32,7 +32,8 @@ const INTL: [&str; 5] =
 fn main() {
     let mut module = String::new();
     let has_intl = env::var_os("CARGO_FEATURE_INTL").is_some();
-    let files = FILES.iter().flat_map(|file| if has_intl && *file == PLAIN { &INTL[..] } else { std::slice::from_ref(file) });
+    let files =
+        FILES.iter().flat_map(|file| if has_intl && *file == PLAIN { &INTL[..] } else { std::slice::from_ref(file) });
     for file in files {
         println!("cargo::rerun-if-changed={file}");
         let text = fs::read_to_string(file).expect("a file of this package");

@@ -87,9 +87,13 @@ fn evaluated<'js>(ctx: &Ctx<'js>, sdk: &[u8], modules: &Modules) -> rquickjs::Re
     ctx.globals().set(HOST, object)?;
     sdk::declare(ctx, sdk)?.eval()?.1.finish::<()>()?;
     ctx.globals().remove(HOST)?;
-    let source = modules.modules.get(&modules.entry).map_or("", String::as_str);
+    let source = modules.take(&modules.entry).unwrap_or_default();
     Module::evaluate(ctx.clone(), modules.entry.as_str(), source)?.finish::<()>()?;
     while ctx.execute_pending_job() {}
+    // What only `import()` loads is compiled now, and evaluated by the call that asks for it.
+    while let Some((name, source)) = modules.take_any() {
+        Module::declare(ctx.clone(), name, source)?;
+    }
     let answers: Object<'js> = state::host(ctx)?.get("answers")?;
     answers.get::<_, Function<'js>>("loaded")?.call::<_, ()>(())?;
     let called = |name| answers.get::<_, Function<'js>>(name)?.call::<_, String>(());

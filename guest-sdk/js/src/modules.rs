@@ -1,5 +1,6 @@
 //! The author's modules, found by name.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -15,12 +16,25 @@ use crate::sdk;
 pub(crate) struct Modules {
     /// The name of the first module.
     pub(crate) entry: String,
-    /// Sources by name.
-    pub(crate) modules: HashMap<String, String>,
+    /// Sources by name, without those that are compiled.
+    modules: RefCell<HashMap<String, String>>,
     /// For each module, what its specifiers mean.
     pub(crate) imports: HashMap<String, HashMap<String, String>>,
     /// For each module that was TypeScript, the author's line for each line of its source.
     pub(crate) lines: HashMap<String, Vec<u32>>,
+}
+
+impl Modules {
+    /// Takes the source of a module.
+    pub(crate) fn take(&self, name: &str) -> Option<String> {
+        self.modules.borrow_mut().remove(name)
+    }
+
+    /// Takes the name and the source of a module that is left.
+    pub(crate) fn take_any(&self) -> Option<(String, String)> {
+        let name = self.modules.borrow().keys().next().cloned()?;
+        Some((name.clone(), self.take(&name)?))
+    }
 }
 
 /// Resolves and loads them.
@@ -50,7 +64,7 @@ impl Loader for Known {
         name: &str,
         _: Option<ImportAttributes<'js>>,
     ) -> Result<Module<'js, Declared>> {
-        let source = self.0.modules.get(name).ok_or_else(|| Error::new_loading(name))?;
-        Module::declare(ctx.clone(), name, source.as_str())
+        let source = self.0.take(name).ok_or_else(|| Error::new_loading(name))?;
+        Module::declare(ctx.clone(), name, source)
     }
 }

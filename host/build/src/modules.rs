@@ -63,11 +63,13 @@ enum Text {
         source: String,
         /// The names that it imports, by specifier.
         imports: BTreeMap<String, BTreeSet<String>>,
+        dynamic: Vec<Dynamic>,
         lines: Vec<u32>,
     },
     CommonJs {
         source: String,
         facts: CommonJs,
+        dynamic: Vec<Dynamic>,
     },
     Json(String),
 }
@@ -83,6 +85,13 @@ struct CommonJs {
     passes_on: BTreeSet<String>,
 }
 
+/// A call of `import()`. It has no specifier if that is computed.
+#[derive(Deserialize)]
+struct Dynamic {
+    specifier: Option<String>,
+    line: u32,
+}
+
 /// What the reader answers.
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -90,6 +99,7 @@ enum Read {
     Module {
         source: String,
         imports: BTreeMap<String, BTreeSet<String>>,
+        dynamic: Vec<Dynamic>,
         free: Vec<Free>,
         #[serde(default)]
         lines: Vec<u32>,
@@ -97,6 +107,7 @@ enum Read {
     CommonJs {
         source: String,
         commonjs: CommonJs,
+        dynamic: Vec<Dynamic>,
         free: Vec<Free>,
     },
     Faults {
@@ -139,7 +150,11 @@ fn collected(project: &Path, entry: &str, pages: &BTreeSet<String>) -> Result<(M
         if files.contains_key(&name) {
             continue;
         }
-        let text = if name == resolve::EMPTY { Text::empty() } else { read(&mut reader, &root, &name, &mut bytes, &mut absent)? };
+        let text = if name == resolve::EMPTY {
+            Text::empty()
+        } else {
+            read(&mut reader, &root, &name, &mut bytes, &mut absent)?
+        };
         let (mut meanings, mut missing) = (BTreeMap::new(), BTreeMap::new());
         for specifier in text.specifiers().filter(|specifier| *specifier != SDK) {
             match (resolver.resolve(&name, specifier, text.wanted()), &text) {
@@ -149,16 +164,37 @@ fn collected(project: &Path, entry: &str, pages: &BTreeSet<String>) -> Result<(M
                 }
                 // The module may not need it: `require` throws when this line runs.
                 (Err(error), Text::CommonJs { .. }) => {
-                    let why = error.to_string();
-                    let why = why.strip_prefix(&format!("{name}: ")).unwrap_or(&why).to_owned();
-                    missing.insert(specifier.clone(), why);
+                    missing.insert(specifier.clone(), without(&name, &error));
                 }
                 (Err(error), _) => return Err(error),
+            }
+        }
+        for Dynamic { specifier, line } in text.dynamic() {
+            let Some(specifier) = specifier else {
+                absent.add_import(&name, *line, "`import()` finds a module only by a name in quotes");
+                continue;
+            };
+            if specifier == SDK || meanings.contains_key(specifier) {
+                continue;
+            }
+            match resolver.resolve(&name, specifier, Wanted::Import) {
+                Ok(target) => {
+                    open.push(target.clone());
+                    meanings.insert(specifier.clone(), target);
+                }
+                // The module may not need it: the promise is rejected when this line runs.
+                Err(error) => absent.add_import(&name, *line, &format!("{}; {}", without(&name, &error), error.hint())),
             }
         }
         files.insert(name, File { text, meanings, missing });
     }
     Ok((Modules { warnings: absent.warnings(), uses_intl: absent.uses_intl(), ..written(&files, entry)? }, absent))
+}
+
+/// The text of an error without the file that it begins with.
+fn without(file: &str, error: &Error) -> String {
+    let text = error.to_string();
+    text.strip_prefix(&format!("{file}: ")).unwrap_or(&text).to_owned()
 }
 
 /// Writes the files as modules. A CommonJS module that is imported has a second one, its front.
@@ -177,7 +213,17 @@ fn written(files: &BTreeMap<String, File>, entry: &str) -> Result<Modules, Error
                 }
                 source.clone()
             }
-            Text::CommonJs { source, facts } => commonjs::module(name, source, &facts.requires, file, files),
+            Text::CommonJs { source, facts, dynamic } => {
+                for specifier in dynamic.iter().filter_map(|import| import.specifier.as_ref()) {
+                    if let Some(target) = meanings.get_mut(specifier)
+                        && !facts.requires.contains(specifier)
+                        && names.contains_key(target.as_str())
+                    {
+                        *target = commonjs::front(target);
+                    }
+                }
+                commonjs::module(name, source, &facts.requires, file, files)
+            }
             Text::Json(text) => format!("export default JSON.parse({});", json!(text)),
         };
         done.imports.insert(name.clone(), meanings);
@@ -194,7 +240,14 @@ fn written(files: &BTreeMap<String, File>, entry: &str) -> Result<Modules, Error
 impl Text {
     /// The module that takes the place of one that a package does not use in browsers.
     fn empty() -> Self {
-        Self::CommonJs { source: String::new(), facts: CommonJs::default() }
+        Self::CommonJs { source: String::new(), facts: CommonJs::default(), dynamic: Vec::new() }
+    }
+
+    fn dynamic(&self) -> &[Dynamic] {
+        match self {
+            Self::Module { dynamic, .. } | Self::CommonJs { dynamic, .. } => dynamic,
+            Self::Json(_) => &[],
+        }
     }
 
     fn specifiers(&self) -> impl Iterator<Item = &String> {
@@ -212,13 +265,7 @@ impl Text {
 }
 
 /// Reads a file of the project, and adds its size to `bytes`.
-fn read(
-    reader: &mut Machine,
-    root: &Path,
-    name: &str,
-    bytes: &mut u64,
-    absent: &mut Absent,
-) -> Result<Text, Error> {
+fn read(reader: &mut Machine, root: &Path, name: &str, bytes: &mut u64, absent: &mut Absent) -> Result<Text, Error> {
     let path = root.join(name);
     let real = path.canonicalize().map_err(|error| Error::file("read", &path, &error))?;
     if !real.starts_with(root) {
@@ -256,13 +303,13 @@ fn read(
         Stopped::Other(error) => error,
     })?;
     match serde_json::from_slice(&answer).map_err(Error::internal)? {
-        Read::Module { source, imports, free, lines } => {
+        Read::Module { source, imports, dynamic, free, lines } => {
             absent.add(name, false, &free);
-            Ok(Text::Module { source, imports, lines })
+            Ok(Text::Module { source, imports, dynamic, lines })
         }
-        Read::CommonJs { source, commonjs: facts, free } => {
+        Read::CommonJs { source, commonjs: facts, dynamic, free } => {
             absent.add(name, true, &free);
-            Ok(Text::CommonJs { source, facts })
+            Ok(Text::CommonJs { source, facts, dynamic })
         }
         Read::Faults { faults } => {
             Err(Error::faults(faults.into_iter().map(|fault| Fault { file: name.to_owned(), ..fault }).collect()))

@@ -1,7 +1,5 @@
 //! The web platform of the JavaScript runtime, in a cell.
 
-mod common;
-
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -18,17 +16,22 @@ const EXPRESSIONS: &str = include_str!("../../../tests/platform/web.txt");
 const INTL: &str = include_str!("../../../tests/platform/intl.txt");
 
 /// The outcome of one call of the tool that this source makes.
-fn called(source: &str, grants: Grants, arguments: &Value) -> Value {
+fn called(source: &str, grants: Grants, arguments: &str) -> Value {
     let place = tempfile::tempdir().expect("a folder");
     fs::write(place.path().join("tool.js"), source).expect("written");
     let built = build(place.path(), None).expect("it builds");
+    answer_of(&built.component, grants, arguments)
+}
+
+/// The outcome of one call of this component's tool.
+fn answer_of(component: &Path, grants: Grants, arguments: &str) -> Value {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let answer = runtime.block_on(async {
         let engine = Engine::builder().cache(env!("CARGO_TARGET_TMPDIR")).build().expect("an engine");
-        let bytes = fs::read(Path::new(&built.component)).expect("a component");
+        let bytes = fs::read(component).expect("a component");
         let component = Component::load_with(&engine, bytes, grants, Missing::Refused).await.expect("it loads");
         let tool = component.tool("probe").expect("the tool");
-        Executor::new().call(tool, ToolCall::with_value("1", "probe", arguments), toolcell::CallOptions::default()).await
+        Executor::new().call(tool, ToolCall::new("1", "probe", arguments), toolcell::CallOptions::default()).await
     });
     serde_json::to_value(answer.result).expect("JSON")
 }
@@ -50,7 +53,7 @@ export default tool({ name: "probe", description: "Evaluates.", handler: async (
 fn compare(source: &str, text: &str) {
     let lines: Vec<_> = text.lines().filter(|line| !line.starts_with("= ") && !line.is_empty()).collect();
     let expected: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("= ")).collect();
-    let answer = called(source, Grants::default(), &json!({ "lines": lines }));
+    let answer = called(source, Grants::default(), &json!({ "lines": lines }).to_string());
     let values = answer["ok"]["value"].as_array().unwrap_or_else(|| panic!("no values: {answer}"));
     assert_eq!(values.len(), expected.len());
     for ((line, value), expected) in lines.iter().zip(values).zip(expected) {
@@ -86,7 +89,10 @@ fn intl_names_the_locale_or_option_that_it_lacks() {
         ("new Intl.NumberFormat('en', { style: 'unit', unit: 'liter' })", r#"the unit "liter""#),
         ("(5).toLocaleString('en', { roundingMode: 'floor' })", r#"the option roundingMode "floor""#),
         ("new Intl.DateTimeFormat('en', { timeZoneName: 'longGeneric' })", r#"the option timeZoneName "longGeneric""#),
-        ("new Intl.DateTimeFormat('en', { hour: 'numeric', second: 'numeric' })", r#"the combination of "hour, second""#),
+        (
+            "new Intl.DateTimeFormat('en', { hour: 'numeric', second: 'numeric' })",
+            r#"the combination of "hour, second""#,
+        ),
         ("new Intl.DateTimeFormat().formatRange(0, 1)", r#"the method "formatRange""#),
         ("new Intl.Collator('en', { collation: 'phonebk' })", r#"the option collation "phonebk""#),
         ("new Intl.Locale('ar').weekInfo", r#"the locale "ar""#),
@@ -95,10 +101,13 @@ fn intl_names_the_locale_or_option_that_it_lacks() {
     let guarded = |code: &str| format!("try {{ return String(({code})) }} catch (error) {{ return `${{error}}` }}");
     let lines: Vec<_> = cases.iter().map(|(code, _)| format!("(() => {{ {} }})()", guarded(code))).collect();
     let source = EVALUATOR.replace("const AsyncFunction", "void Intl;\nconst AsyncFunction");
-    let answer = called(&source, Grants::default(), &json!({ "lines": lines }));
+    let answer = called(&source, Grants::default(), &json!({ "lines": lines }).to_string());
     for ((code, named), value) in cases.iter().zip(answer["ok"]["value"].as_array().expect("values")) {
         let value = value.as_str().expect("a text");
-        assert!(value.starts_with("RangeError: ") && value.contains(named) && value.contains("is not here"), "{code}: {value}");
+        assert!(
+            value.starts_with("RangeError: ") && value.contains(named) && value.contains("is not here"),
+            "{code}: {value}"
+        );
     }
 }
 
@@ -131,12 +140,14 @@ fn warned(source: &str) -> String {
 
 /// A tool with this handler.
 fn with_handler(handler: &str) -> String {
-    format!("import {{ tool }} from \"toolcell\";\ntool({{ name: \"probe\", description: \"Probes.\", handler: {handler} }});\n")
+    format!(
+        "import {{ tool }} from \"toolcell\";\ntool({{ name: \"probe\", description: \"Probes.\", handler: {handler} }});\n"
+    )
 }
 
 #[test]
 fn the_build_warns_of_names_that_the_runtime_lacks() {
-    let names = called(&with_handler("() => Object.getOwnPropertyNames(globalThis)"), Grants::default(), &json!({}));
+    let names = called(&with_handler("() => Object.getOwnPropertyNames(globalThis)"), Grants::default(), "{}");
     let names: Vec<_> = names["ok"]["value"].as_array().expect("names").iter().filter_map(Value::as_str).collect();
     assert!(names.len() > 90, "{names:?}");
     assert_eq!(warned(&with_handler(&format!("() => [{}].length", names.join(", ")))), "");
@@ -146,6 +157,16 @@ fn the_build_warns_of_names_that_the_runtime_lacks() {
         warned(&with_handler(handler)),
         "tool.js:2: `Buffer` is not there in a component: use Uint8Array, TextEncoder, TextDecoder, btoa and atob\n\
          tool.js:3: `nowhere` is not there in a component: nothing defines it"
+    );
+}
+
+#[test]
+fn the_build_warns_of_other_locales() {
+    let handler = "() => [new Date(0).toLocaleDateString(\"de-CH\"),\n  new Intl.NumberFormat(\"fr\"), (5).toLocaleString(\"en-u-nu-latn\")]";
+    assert_eq!(
+        warned(&with_handler(handler)),
+        "tool.js:2: `locale de-CH` is not there in a component: use `en-US`, a call with another one throws\n\
+         tool.js:3: `locale fr` is not there in a component: use `en-US`, a call with another one throws"
     );
 }
 
@@ -165,8 +186,7 @@ fn integers_keep_their_digits() {
         (r#"{"plain":9007199254740993}"#, "the argument `plain` is 9007199254740993, which does not fit"),
         (r#"{"wide":92233720368547758070}"#, "the argument `wide` is 92233720368547758070, which does not fit"),
     ] {
-        let arguments: Value = serde_json::from_str(arguments).expect("JSON");
-        let answer = called(&source, Grants::default(), &arguments).to_string();
+        let answer = called(&source, Grants::default(), arguments).to_string();
         assert!(answer.contains(expected), "{arguments}: {answer}");
     }
 }
@@ -179,7 +199,8 @@ fn together(count: usize) -> u16 {
         let arrived: Vec<_> = (0..count).map(|_| read(listener.accept().expect("a connection").0)).collect();
         for (mut connection, path) in arrived {
             let length = path.len();
-            let _ = write!(connection, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{path}");
+            let _ =
+                write!(connection, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{path}");
         }
     });
     port
@@ -194,6 +215,61 @@ fn read(mut connection: TcpStream) -> (TcpStream, String) {
     }
     let path = String::from_utf8_lossy(&head).split(' ').nth(1).expect("a path").to_owned();
     (connection, path)
+}
+
+/// The files of a project beside `tool.js`, in which a module is imported by a call.
+#[test]
+fn a_call_imports_modules_by_name() {
+    let place = tempfile::tempdir().expect("a folder");
+    let package = place.path().join("node_modules/words");
+    fs::create_dir_all(&package).expect("a folder");
+    let source = with_handler(
+        "async () => [(await import(\"./late.js\")).drawn() < 1, (await import('words')).default.word,\n  \
+         await import(`./absent.js`).catch((error) => error.name), (await import(\"toolcell\")).tool.name]",
+    );
+    for (file, text) in [
+        ("tool.js", &*source),
+        ("late.js", "import { first } from \"./deep.js\";\nexport const drawn = () => first;\n"),
+        ("deep.js", "export const first = Math.random();\n"),
+        ("node_modules/words/package.json", r#"{"main": "words.js"}"#),
+        ("node_modules/words/words.js", "module.exports = { word: \"late\" };\n"),
+    ] {
+        fs::write(place.path().join(file), text).expect("written");
+    }
+    let built = build(place.path(), None).expect("it builds");
+    assert_eq!(
+        built.warnings,
+        "tool.js:3: cannot import `./absent.js`: there is no file `absent.js`; correct the path, or write the file"
+    );
+    let answer = answer_of(&built.component, Grants::default(), "{}");
+    assert_eq!(answer["ok"]["value"], json!([true, "late", "ReferenceError", "tool"]), "{answer}");
+    let computed = warned(&with_handler("(words) => import(words.name)"));
+    assert_eq!(computed, "tool.js:2: `import()` finds a module only by a name in quotes");
+}
+
+/// Imports of native code, and the words that the error has.
+#[test]
+fn native_code_of_a_package_is_named() {
+    for (import, manifest, words) in [
+        ("import bcrypt from \"bcrypt\"", r#"{"gypfile": true}"#, "use the package `bcryptjs`"),
+        (
+            "import bcrypt from \"bcrypt\"",
+            r#"{"dependencies": {"node-gyp-build": "^4"}}"#,
+            "use the package `bcryptjs`",
+        ),
+        ("import bcrypt from \"bcrypt/build/bcrypt.node\"", "{}", "written in JavaScript alone"),
+    ] {
+        let place = tempfile::tempdir().expect("a folder");
+        let package = place.path().join("node_modules/bcrypt");
+        fs::create_dir_all(&package).expect("a folder");
+        fs::write(package.join("package.json"), manifest).expect("written");
+        fs::write(package.join("index.js"), "").expect("written");
+        fs::write(place.path().join("tool.js"), format!("{import};\n{}", with_handler("() => bcrypt")))
+            .expect("written");
+        let error = build(place.path(), None).expect_err("it is refused");
+        assert!(error.to_string().contains("native code for Node.js"), "{error}");
+        assert!(error.hint().contains(words), "{}", error.hint());
+    }
 }
 
 /// The server answers none of the requests before it has all.
@@ -214,6 +290,6 @@ export default tool({{ name: "probe", description: "Asks.", needs, handler: asyn
 }} }});
 "#
     );
-    let answer = called(&source, grants, &json!({}));
+    let answer = called(&source, grants, "{}");
     assert_eq!(answer["ok"]["value"], json!(["AbortError", "/a", "/b", "/c", "/d"]), "{answer}");
 }

@@ -11,8 +11,8 @@ use icu_collator::provider::{
 };
 use icu_collator::{Collator, CollatorPreferences};
 use icu_normalizer::provider::{Baked as Normal, NormalizerNfdDataV1, NormalizerNfdTablesV1};
-use icu_provider::{DataError, DataErrorKind, DataProvider, DataRequest, DataResponse};
 use icu_provider::DataMarker as _;
+use icu_provider::{DataError, DataErrorKind, DataProvider, DataRequest, DataResponse};
 
 /// The data of the root order. Other languages have 2.7 MB more, which stay out of the runtime.
 struct Root;

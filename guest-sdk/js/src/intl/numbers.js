@@ -103,7 +103,7 @@ const digitParts = (decimal, state) => {
   if (behind !== "") parts.push({ type: "decimal", value: "." }, { type: "fraction", value: behind });
   return parts;
 };
-const isOne = (parts) => parts.length === 1 && parts[0].type === "integer" && Number(parts[0].value) === 1;
+const isOne = (parts) => !parts.some(({ type }) => type === "decimal") && Number(joined(parts.filter(({ type }) => type === "integer"))) === 1;
 const numberParts = (state, value) => {
   const decimal = decimalOf(value), { style, currency, unit, signDisplay } = state;
   if (style === "percent" && !decimal.special) decimal.point += 2;
@@ -135,7 +135,7 @@ const numberState = (locales, given) => {
   listed(what, options, "currencySign", "standard");
   if (style === "unit" && unit === undefined) throw new TypeError("Invalid unit argument for Intl.NumberFormat() ''");
   if (unit !== undefined && !(unit in UNITS)) {
-    if (String(unit).split("-per-").every((part) => part in UNITS || OTHER_UNITS.includes(part))) refused(`Intl.${what}`, "the unit", String(unit));
+    if (String(unit).split("-per-").every((part) => Object.hasOwn(UNITS, part) || OTHER_UNITS.includes(part))) refused(`Intl.${what}`, "the unit", String(unit));
     throw new RangeError(`Invalid unit argument for Intl.NumberFormat() '${unit}'`);
   }
   const unitDisplay = listed(what, options, "unitDisplay", "short");

@@ -99,10 +99,11 @@ pub(super) fn name(zone: String, second: f64, is_long: bool) -> String {
         return own.to_owned();
     }
     let ends_after = |end: &str| end.parse::<f64>().is_ok_and(|minute| second < minute * 60.0);
-    let mut metazones = line(ZONES, &zone).unwrap_or_default().split(' ').filter_map(|period| match period.split_once('<') {
-        Some((metazone, end)) => ends_after(end).then_some(metazone),
-        None => Some(period),
-    });
+    let mut metazones =
+        line(ZONES, &zone).unwrap_or_default().split(' ').filter_map(|period| match period.split_once('<') {
+            Some((metazone, end)) => ends_after(end).then_some(metazone),
+            None => Some(period),
+        });
     let names = metazones.next().and_then(|metazone| line(METAZONES, metazone)).unwrap_or_default();
     names.split('|').nth(column).unwrap_or_default().to_owned()
 }

@@ -7,7 +7,9 @@ const refused = (what, name, value) => {
 /** The options, if each of them is known, and has one of these values where a list is given. */
 const optionsOf = (what, locales, options, known) => {
   for (const locale of [locales ?? []].flat()) if (!ENGLISH.includes(String(locale))) refused(what, "the locale", String(locale));
-  for (const [name, value] of Object.entries(options ?? {})) {
+  if (options === null) throw new TypeError(`${what}: null is no object with options`);
+  for (const name in options) {
+    const value = options[name];
     if (value === undefined) continue;
     if (!(name in known) || (known[name] !== null && !known[name].includes(value))) refused(what, `the option ${name}`, value);
   }
@@ -40,8 +42,10 @@ const rounded = (number, most) => {
   return [digits.slice(0, point).replace(/^0+(?=.)/, "") || "0", digits.slice(point)];
 };
 method(Number, "toLocaleString", function toLocaleString(locales, options) {
+  if (typeof this !== "number" && !(this instanceof Number)) throw new TypeError("toLocaleString: this is no number");
   const known = optionsOf("toLocaleString", locales, options, DIGITS);
-  const number = Number(this), least = known.minimumFractionDigits ?? 0, most = known.maximumFractionDigits ?? Math.max(least, 3);
+  const number = Number(this), { minimumFractionDigits = 0, maximumFractionDigits } = known;
+  const least = Number(minimumFractionDigits), most = maximumFractionDigits === undefined ? Math.max(least, 3) : Number(maximumFractionDigits);
   if (!(least >= 0 && most >= least && most <= 100)) throw new RangeError("toLocaleString: the numbers of fraction digits do not fit");
   if (number !== number) return "NaN";
   if (number - number !== 0) return number < 0 ? "-∞" : "∞";
@@ -59,7 +63,10 @@ method(BigInt, "toLocaleString", function toLocaleString(locales, options) {
 
 const UTC = { timeZone: ["UTC", "Etc/UTC", "GMT"] };
 const two = (number) => String(number).padStart(2, "0");
-const dateText = (date) => `${date.getUTCMonth() + 1}/${date.getUTCDate()}/${date.getUTCFullYear()}`;
+const dateText = (date) => {
+  const year = date.getUTCFullYear();
+  return `${date.getUTCMonth() + 1}/${date.getUTCDate()}/${year > 0 ? year : 1 - year}`;
+};
 const timeText = (date) => `${date.getUTCHours() % 12 || 12}:${two(date.getUTCMinutes())}:${two(date.getUTCSeconds())} ${date.getUTCHours() < 12 ? "AM" : "PM"}`;
 for (const [name, text] of [["toLocaleDateString", dateText], ["toLocaleTimeString", timeText], ["toLocaleString", (date) => `${dateText(date)}, ${timeText(date)}`]]) {
   method(Date, name, function (locales, options) {
@@ -72,8 +79,15 @@ for (const name of ["toLocaleUpperCase", "toLocaleLowerCase"]) {
   const plain = String.prototype[name];
   method(String, name, function (locales) {
     // Only these have rules of their own.
-    for (const locale of [locales ?? []].flat()) if (/^(tr|az|lt)\b/i.test(String(locale))) refused(name, "the locale", String(locale));
+    for (const locale of [locales ?? []].flat()) if (/^(tr|az|lt|el|hy)\b/i.test(String(locale))) refused(name, "the locale", String(locale));
     return plain.call(this);
+  });
+}
+
+// An array hands its arguments on.
+for (const type of [Array, Object.getPrototypeOf(Uint8Array)]) {
+  method(type, "toLocaleString", function toLocaleString(locales, options) {
+    return Array.prototype.map.call(this, (item) => (item === undefined || item === null ? "" : item.toLocaleString(locales, options))).join(",");
   });
 }
 
@@ -101,7 +115,7 @@ const collated = (one, other, { numeric = false, sensitivity = "variant" } = {})
   if (one === other) return 0;
   const [a, b] = [weights(one), weights(other)];
   const isDigit = ({ base }) => base >= BEFORE.length - 10 && base < BEFORE.length;
-  let [i, j, marks, cases] = [0, 0, 0, 0];
+  let [i, j, marks, cases, unknown] = [0, 0, 0, 0, undefined];
   while (i < a.length && j < b.length) {
     if (numeric && isDigit(a[i]) && isDigit(b[j])) {
       const ends = [[a, i], [b, j]].map(([all, from]) => { let to = from; while (to < all.length && isDigit(all[to])) to += 1; return to; });
@@ -115,13 +129,20 @@ const collated = (one, other, { numeric = false, sensitivity = "variant" } = {})
       for (const { base, character } of [a[i], b[j]]) if (base === undefined) refused("localeCompare", "the order of", character);
       return a[i].base - b[j].base;
     }
-    if (marks === 0 && a[i].marks !== b[j].marks) marks = a[i].marks < b[j].marks ? -1 : 1;
+    if (marks === 0 && a[i].marks !== b[j].marks) {
+      marks = a[i].marks < b[j].marks ? -1 : 1;
+      // Marks have an order of their own.
+      if (a[i].marks !== "" && b[j].marks !== "") unknown = b[j].character + b[j].marks;
+    }
     if (cases === 0 && a[i].isUpper !== b[j].isUpper) cases = a[i].isUpper ? 1 : -1;
     i += 1;
     j += 1;
   }
   if (i < a.length || j < b.length) return i < a.length ? 1 : -1;
-  if (marks !== 0 && (sensitivity === "accent" || sensitivity === "variant")) return marks;
+  if (marks !== 0 && (sensitivity === "accent" || sensitivity === "variant")) {
+    if (unknown !== undefined) refused("localeCompare", "the order of", unknown.normalize());
+    return marks;
+  }
   return sensitivity === "case" || sensitivity === "variant" ? cases : 0;
 };
 method(String, "localeCompare", function localeCompare(other, locales, options) {

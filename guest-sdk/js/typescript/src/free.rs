@@ -1,7 +1,7 @@
 //! Names that a module uses and that nothing in it defines.
 
 use oxc_ast::AstKind;
-use oxc_ast::ast::{Argument, CallExpression, ObjectPropertyKind, Program};
+use oxc_ast::ast::{Argument, CallExpression, Expression, ObjectPropertyKind, Program};
 use oxc_semantic::{Semantic, SemanticBuilder};
 use oxc_span::Span;
 use oxc_syntax::operator::UnaryOperator;
@@ -11,10 +11,14 @@ use crate::place;
 
 /// Options that the runtime without `Intl` honours.
 const PLAIN: [&str; 3] = ["minimumFractionDigits", "maximumFractionDigits", "useGrouping"];
+/// Options of `localeCompare` likewise.
+const PLAIN_ORDER: [&str; 2] = ["numeric", "sensitivity"];
+/// Classes that no runtime has.
+const NO_INTL: [&str; 3] = ["DisplayNames", "DurationFormat", "Segmenter"];
 
 /// The names, each with its first place. `is_asked` is true of a name that the module also asks the type of, as in
 /// `typeof process`: it goes on without it. `Intl` is among them, too, for
-/// `globalThis.Intl` and for a method with options that need it.
+/// `globalThis.Intl` and for a method with options that need it, and so is `locale de-CH` for a literal locale other than English.
 pub(crate) fn names(source: &str, program: &Program<'_>) -> Vec<Value> {
     of(source, &SemanticBuilder::new().with_build_nodes(true).build(program).semantic)
 }
@@ -29,16 +33,32 @@ pub(crate) fn of(source: &str, semantic: &Semantic<'_>) -> Vec<Value> {
     let unresolved = scoping.root_unresolved_references().iter();
     let found = unresolved.filter_map(|(name, references)| {
         let references = || references.iter().map(|reference| scoping.get_reference(*reference));
-        let first = references().filter(|reference| reference.is_value()).map(|reference| semantic.reference_span(reference));
+        let first =
+            references().filter(|reference| reference.is_value()).map(|reference| semantic.reference_span(reference));
         let first: Option<Span> = first.min_by_key(|span| span.start);
-        Some((name.as_str(), first?, references().any(|reference| is_asked(reference.node_id()))))
+        Some((name.to_string(), first?, references().any(|reference| is_asked(reference.node_id()))))
     });
-    let calls = nodes.iter().filter_map(|node| match node.kind() {
-        AstKind::CallExpression(call) if needs_intl(call) => Some(("Intl", call.span, false)),
-        AstKind::StaticMemberExpression(member) if member.property.name == "Intl" => Some(("Intl", member.span, false)),
+    let intl = nodes.iter().filter_map(|node| match node.kind() {
+        AstKind::CallExpression(call) if needs_intl(call) => Some(("Intl".to_owned(), call.span, false)),
+        // Also `self["Intl"]` and `const { Intl: own } = globalThis`.
+        AstKind::IdentifierName(name) if name.name == "Intl" => Some(("Intl".to_owned(), name.span, false)),
+        AstKind::StringLiteral(text) if text.value == "Intl" => Some(("Intl".to_owned(), text.span, false)),
+        AstKind::StaticMemberExpression(member)
+            if member.object.is_specific_id("Intl") && NO_INTL.contains(&member.property.name.as_str()) =>
+        {
+            Some((format!("Intl.{}", member.property.name), member.span, false))
+        }
         _ => None,
     });
-    let mut found: Vec<_> = found.chain(calls).collect();
+    let locales = nodes.iter().filter_map(|node| {
+        let locale = match node.kind() {
+            AstKind::CallExpression(call) => other_locale(&call.callee, &call.arguments),
+            AstKind::NewExpression(call) => other_locale(&call.callee, &call.arguments),
+            _ => None,
+        };
+        locale.map(|(locale, span)| (format!("locale {locale}"), span, false))
+    });
+    let mut found: Vec<_> = found.chain(intl).chain(locales).collect();
     found.sort_by_key(|(_, span, _)| span.start);
     let found = found.into_iter().map(|(name, span, is_asked)| {
         let (line, column) = place(source, span.start as usize);
@@ -47,18 +67,43 @@ pub(crate) fn of(source: &str, semantic: &Semantic<'_>) -> Vec<Value> {
     found.collect()
 }
 
-/// A call of `toLocaleString`, `toLocaleDateString` or `toLocaleTimeString` with options that plain English may not have.
+/// The literal locale of a call that has no other one than English.
+fn other_locale<'a>(callee: &Expression<'a>, arguments: &[Argument<'a>]) -> Option<(&'a str, Span)> {
+    let member = callee.get_member_expr()?;
+    let argument = match member.static_property_name()? {
+        "toLocaleString" | "toLocaleDateString" | "toLocaleTimeString" => 0,
+        "localeCompare" => 1,
+        "DateTimeFormat" | "NumberFormat" | "Collator" | "PluralRules" | "ListFormat" | "RelativeTimeFormat"
+            if member.object().is_specific_id("Intl") =>
+        {
+            0
+        }
+        _ => return None,
+    };
+    let Argument::StringLiteral(locale) = arguments.get(argument)? else { return None };
+    let base = locale.value.split("-u-").next().unwrap_or_default();
+    let is_english = base.eq_ignore_ascii_case("en") || base.eq_ignore_ascii_case("en-US");
+    (!is_english).then_some((locale.value.as_str(), locale.span))
+}
+
+/// A call of `localeCompare`, `toLocaleString`, `toLocaleDateString` or `toLocaleTimeString` with options that plain English may
+/// not have.
 fn needs_intl(call: &CallExpression<'_>) -> bool {
     let Some(member) = call.callee.get_member_expr() else { return false };
     let name = member.static_property_name().unwrap_or_default();
-    if !["toLocaleString", "toLocaleDateString", "toLocaleTimeString"].contains(&name) {
-        return false;
+    let (at, plain) = match name {
+        "toLocaleString" | "toLocaleDateString" | "toLocaleTimeString" => (1, &PLAIN[..]),
+        "localeCompare" => (2, &PLAIN_ORDER[..]),
+        _ => return false,
+    };
+    if call.arguments.iter().any(Argument::is_spread) {
+        return true;
     }
-    match call.arguments.get(1) {
+    match call.arguments.get(at) {
         None => false,
         Some(Argument::ObjectExpression(options)) => !options.properties.iter().all(|property| match property {
             ObjectPropertyKind::ObjectProperty(property) => {
-                property.key.static_name().is_some_and(|name| PLAIN.contains(&name.as_ref()))
+                property.key.static_name().is_some_and(|name| plain.contains(&name.as_ref()))
             }
             ObjectPropertyKind::SpreadProperty(_) => false,
         }),

@@ -42,10 +42,11 @@ extern "C" fn toolcell_js_buffer(bytes: u32) -> *mut u8 {
 
 /// Reads `{"name", "source", "package"?}` from the buffer; `package` is true for a file of an npm package. The answer is in
 /// the buffer then, and its length is returned. It is one of:
-/// - `{"source", "imports", "free", "lines"?}`; `imports` has the names that are imported, by specifier, and `free` those that
-///   nothing defines: `{"name", "line", "column", "is_asked"}`;
-/// - `{"source", "free", "commonjs": {"requires", "exports", "passes_on"}}` for a CommonJS module: specifiers, names, and the
-///   specifiers of modules whose exports are exported too;
+/// - `{"source", "imports", "dynamic", "free", "lines"?}`; `imports` has the names that are imported, by specifier, `dynamic` the
+///   calls of `import()`: `{"specifier"?, "line", "column"}`, and `free` the names that nothing defines:
+///   `{"name", "line", "column", "is_asked"}`;
+/// - `{"source", "dynamic", "free", "commonjs": {"requires", "exports", "passes_on"}}` for a CommonJS module: specifiers, names,
+///   and the specifiers of modules whose exports are exported too;
 /// - `{"faults": [{"message", "line", "column"}]}`.
 #[unsafe(no_mangle)]
 extern "C" fn toolcell_js_evaluate() -> u32 {
@@ -79,14 +80,17 @@ fn read(name: &str, source: &str, is_package: bool) -> Result<Value, Vec<Value>>
         let parsed = Parser::new(&allocator, source, SourceType::cjs()).parse();
         checked(source, parsed.diagnostics)?;
         let says = commonjs::read(&parsed.program);
-        let free = free::names(source, &parsed.program);
-        return Ok(json!({ "source": defined::in_text(source, &parsed.program), "commonjs": says, "free": free }));
+        let (free, dynamic) = (free::names(source, &parsed.program), dynamic(source, &parsed.module_record));
+        let text = defined::in_text(source, &parsed.program);
+        return Ok(json!({ "source": text, "commonjs": says, "dynamic": dynamic, "free": free }));
     }
     checked(source, parsed.diagnostics)?;
+    let dynamic = dynamic(source, &parsed.module_record);
     if !is_typed {
         let free = free::names(source, &parsed.program);
         let source = if is_package { defined::in_text(source, &parsed.program) } else { source.to_owned() };
-        return Ok(json!({ "source": source, "imports": imports(&parsed.module_record), "free": free }));
+        let imports = imports(&parsed.module_record);
+        return Ok(json!({ "source": source, "imports": imports, "dynamic": dynamic, "free": free }));
     }
     let mut program = parsed.program;
     let built = SemanticBuilder::new().with_build_nodes(true).with_enum_eval(true).build(&program);
@@ -112,7 +116,24 @@ fn read(name: &str, source: &str, is_package: bool) -> Result<Value, Vec<Value>>
     }
     // What is left of the imports, without those that were types only.
     let again = Parser::new(&allocator, allocator.alloc_str(&written.code), SourceType::mjs()).parse();
-    Ok(json!({ "source": written.code, "imports": imports(&again.module_record), "lines": lines, "free": free }))
+    let imports = imports(&again.module_record);
+    Ok(json!({ "source": written.code, "imports": imports, "dynamic": dynamic, "lines": lines, "free": free }))
+}
+
+/// The calls of `import()`, each with its place. One whose specifier is no plain text has none.
+fn dynamic(source: &str, record: &ModuleRecord<'_>) -> Vec<Value> {
+    let found = record.dynamic_imports.iter().map(|import| {
+        let (line, column) = place(source, import.span.start as usize);
+        json!({ "specifier": plain(import.module_request.source_text(source)), "line": line, "column": column })
+    });
+    found.collect()
+}
+
+/// The text of a literal in quotes without escapes.
+fn plain(literal: &str) -> Option<&str> {
+    let quote = literal.chars().next().filter(|first| "\"'`".contains(*first))?;
+    let text = literal.strip_prefix(quote)?.strip_suffix(quote)?;
+    (!text.contains(['\\', '\n', quote]) && !(quote == '`' && text.contains("${"))).then_some(text)
 }
 
 /// The names that are imported, by specifier.

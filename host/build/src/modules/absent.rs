@@ -15,9 +15,9 @@ const PRESENT: &str = "AbortController AbortSignal AggregateError Array ArrayBuf
     Uint8ClampedArray WeakMap WeakRef WeakSet atob btoa clearImmediate clearInterval clearTimeout console crypto decodeURI
     decodeURIComponent encodeURI encodeURIComponent escape eval fetch globalThis isFinite isNaN parseFloat parseInt performance
     queueMicrotask self setImmediate setInterval setTimeout structuredClone undefined unescape";
-/// What a CommonJS module gets besides.
+/// Names that a CommonJS module has besides.
 const COMMON_JS: [&str; 4] = ["arguments", "exports", "module", "require"];
-/// What takes the place of a name. Of packages only these are told: what else they use may be for another place.
+/// Names and their replacements. Of packages only these are told: what else they use may be for another place.
 const INSTEAD: [(&str, &str); 16] = [
     ("require", "use import"),
     ("Buffer", "use Uint8Array, TextEncoder, TextDecoder, btoa and atob"),
@@ -40,12 +40,14 @@ const INSTEAD: [(&str, &str); 16] = [
 /// The name of which one runtime has the object. A method with options that only this one honours counts as a use of it.
 const INTL: &str = "Intl";
 
-/// What was found.
+/// The names and imports that were found.
 #[derive(Default)]
 pub(super) struct Absent {
     /// A file and a line for each name, of each package once.
     names: BTreeMap<(String, String), (String, u32)>,
     uses_intl: bool,
+    /// Sentences on calls of `import()`.
+    imports: BTreeSet<String>,
 }
 
 impl Absent {
@@ -65,6 +67,15 @@ impl Absent {
         }
     }
 
+    /// Adds a call of `import()` that finds nothing, and why.
+    pub(super) fn add_import(&mut self, file: &str, line: u32, why: &str) {
+        // One of a package's files is enough.
+        let is_new = !self.imports.iter().any(|told| told.starts_with(&format!("{file}:")) && told.ends_with(why));
+        if is_new {
+            self.imports.insert(format!("{file}:{line}: {why}"));
+        }
+    }
+
     /// The packages that use names of a page in a browser.
     pub(super) fn of_a_page(&self) -> BTreeSet<String> {
         let used = self.names.iter().filter(|((_, name), _)| ["document", "window"].contains(&name.as_str()));
@@ -79,9 +90,11 @@ impl Absent {
     /// A sentence for each.
     pub(super) fn warnings(&self) -> Vec<String> {
         let told = self.names.iter().map(|((_, name), (file, line))| {
-            let advice = INSTEAD.iter().find(|(known, _)| known == name).map_or("nothing defines it", |(_, advice)| advice);
+            let is_locale = name.starts_with("locale ");
+            let other = if is_locale { "use `en-US`, a call with another one throws" } else { "nothing defines it" };
+            let advice = INSTEAD.iter().find(|(known, _)| known == name).map_or(other, |(_, advice)| advice);
             format!("{file}:{line}: `{name}` is not there in a component: {advice}")
         });
-        told.collect()
+        told.chain(self.imports.iter().cloned()).collect()
     }
 }

@@ -13,6 +13,9 @@ use crate::{Error, ErrorKind};
 /// Names that all fronts export, without those that are imported.
 const MAX_NAMES: usize = 100_000;
 
+/// The names that a call of `import()` asks for.
+static NOTHING: BTreeSet<String> = BTreeSet::new();
+
 /// The name of the front of a module.
 pub(super) fn front(name: &str) -> String {
     // No path of a file has two slashes.
@@ -29,8 +32,9 @@ pub(super) fn names(files: &BTreeMap<String, File>) -> Result<BTreeMap<&str, BTr
     let mut names: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut count = 0;
     for file in files.values() {
-        let Text::Module { imports, .. } = &file.text else { continue };
-        for (specifier, imported) in imports {
+        let imports = if let Text::Module { imports, .. } = &file.text { Some(imports) } else { None };
+        let dynamic = file.text.dynamic().iter().filter_map(|import| Some((import.specifier.as_ref()?, &NOTHING)));
+        for (specifier, imported) in imports.into_iter().flatten().chain(dynamic) {
             let Some(target) = file.meanings.get(specifier).filter(|target| is_common(target)) else { continue };
             let known = names.entry(target).or_insert_with(|| {
                 let exported = exported(files, target);

@@ -22,7 +22,13 @@ pub(super) struct Package {
     browser: Browser,
     exports: Option<Target>,
     imports: IndexMap<String, Target>,
+    is_native: bool,
 }
+
+/// Members of a package that builds or fetches an addon. Source: npm, `package.json`; node-pre-gyp; node-gyp-build.
+const NATIVE: [&str; 2] = ["gypfile", "binary"];
+/// Dependencies that load one.
+const LOADERS: [&str; 5] = ["bindings", "node-addon-api", "node-gyp-build", "@mapbox/node-pre-gyp", "prebuild-install"];
 
 /// What takes the place of files in a browser: of the main one, or of some.
 #[derive(Deserialize)]
@@ -71,6 +77,7 @@ impl Package {
             browser: member(&members, "browser").unwrap_or_default(),
             exports,
             imports: member(&members, "imports").unwrap_or_default(),
+            is_native: !members.contains_key("browser") && is_native(&members),
         }))
     }
 
@@ -79,6 +86,11 @@ impl Package {
         (self.browser, self.module) = (Browser::default(), None);
         self.exports.iter_mut().chain(self.imports.values_mut()).for_each(Target::forget_browser);
         self
+    }
+
+    /// Returns true if it needs an addon of Node, and has no other way for browsers.
+    pub(super) fn is_native(&self) -> bool {
+        self.is_native
     }
 
     pub(super) fn has_exports(&self) -> bool {
@@ -166,6 +178,11 @@ fn mapped(targets: &IndexMap<String, Target>, key: &str, wanted: Wanted) -> Opti
     });
     let (_, star, target) = fitting.max_by_key(|(length, ..)| *length)?;
     target.chosen(star, wanted)
+}
+
+fn is_native(members: &IndexMap<String, &RawValue>) -> bool {
+    let needs: IndexMap<String, serde::de::IgnoredAny> = member(members, "dependencies").unwrap_or_default();
+    NATIVE.iter().any(|name| members.contains_key(*name)) || LOADERS.iter().any(|name| needs.contains_key(*name))
 }
 
 /// A member, if it has the type that is expected.

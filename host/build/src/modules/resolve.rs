@@ -61,6 +61,21 @@ const NODE: [&str; 32] = [
     "zlib",
 ];
 
+/// The reason why a package with compiled code cannot be used.
+const ADDON: &str = "native code for Node.js, and a tool runs WebAssembly";
+const NO_ADDON: &str = "use a package that is written in JavaScript alone";
+/// Packages with native code, and what does their work without it.
+const PURE: [(&str, &str); 8] = [
+    ("argon2", "the package `hash-wasm` in another tool, or `crypto.subtle`"),
+    ("bcrypt", "the package `bcryptjs`"),
+    ("better-sqlite3", "`kv` of toolcell"),
+    ("canvas", "SVG as text"),
+    ("node-sass", "CSS as text"),
+    ("re2", "a regular expression"),
+    ("sharp", "the package `jimp`"),
+    ("sqlite3", "`kv` of toolcell"),
+];
+
 /// How a module asks for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
@@ -113,6 +128,9 @@ impl<'p> Resolver<'p> {
     }
 
     fn step(&mut self, from: &str, specifier: &str, wanted: Wanted, steps: u32) -> Result<String, Error> {
+        if specifier.ends_with(".node") {
+            return fault(from, &format!("cannot import `{specifier}`: {ADDON}"), NO_ADDON);
+        }
         if specifier.len() > MAX_PATH {
             let start: String = specifier.chars().take(80).collect();
             let message = format!("cannot import `{start}…`: the name has more than {MAX_PATH} bytes");
@@ -216,6 +234,11 @@ impl<'p> Resolver<'p> {
             return fault(from, &format!("cannot import `{specifier}`: {PACKAGES} has no package `{name}`"), &hint);
         };
         let package = self.manifest(&home)?.unwrap_or_default();
+        if package.is_native() {
+            let other = PURE.iter().find(|(native, _)| *native == name).map(|(_, pure)| format!("use {pure}"));
+            let hint = other.as_deref().unwrap_or(NO_ADDON);
+            return fault(from, &format!("cannot import `{specifier}`: the package `{name}` is {ADDON}"), hint);
+        }
         let found = if package.has_exports() {
             let Some(file) = package.exported(&subpath, wanted) else {
                 let message = format!("cannot import `{specifier}`: the package `{name}` does not export it");
