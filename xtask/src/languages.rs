@@ -40,6 +40,7 @@ pub(crate) fn run() -> Result<()> {
     let examples = examples.into_iter().collect::<Result<Vec<_>>>()?.concat();
     let packages = Packages::install()?;
     crate::platform::compare(&packages.node)?;
+    crate::platform::python(&bench)?;
     let with_packages = projects(&root().join("example-tools/npm"))?.into_iter();
     let with_packages = with_packages.map(|project| packages.project(&project, &bench.place.join("npm")));
     let with_packages = with_packages.collect::<Result<Vec<_>>>()?;
@@ -76,17 +77,17 @@ pub(crate) fn run() -> Result<()> {
 }
 
 /// The command, and the compilers that it finds.
-struct Bench {
+pub(crate) struct Bench {
     /// Where everything is built.
-    place: PathBuf,
+    pub(crate) place: PathBuf,
     /// The interpreter of the environment with the compilers.
-    python: PathBuf,
+    pub(crate) python: PathBuf,
     command: PathBuf,
 }
 
 impl Bench {
     /// Installs the compilers and builds the command.
-    fn install() -> Result<Self> {
+    pub(crate) fn install() -> Result<Self> {
         let place = root().join("target/languages");
         fs::create_dir_all(&place)?;
         let python = install_python(&place, &root().join(REQUIREMENTS))?;
@@ -103,7 +104,7 @@ impl Bench {
     }
 
     /// The command with these words, and the compilers in its `PATH`.
-    fn command(&self, words: &[&OsStr]) -> Result<Command> {
+    pub(crate) fn command(&self, words: &[&OsStr]) -> Result<Command> {
         let programs = self.python.parent().context("the interpreter has no folder")?;
         let mut command = Command::new(&self.command);
         command

@@ -1,15 +1,23 @@
-//! The answers in `tests/platform`, compared with Node's. A test compares them with those of a cell.
+//! The answers in `tests/platform`, compared with those of Node and of CPython 3.11. A test compares those of JavaScript with a
+//! cell's; those of Python are compared with a cell's here. The work of packages of Python in `tests/platform/packages`, in
+//! CPython and in a cell.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::registries::Packages;
-use crate::shell::root;
+use crate::languages::Bench;
+use crate::registries::{Packages, install_python};
+use crate::shell::{root, say};
 
 /// Each line has an expression, and the next one `= ` and its answer.
 const EXPRESSIONS: [&str; 2] = ["tests/platform/web.txt", "tests/platform/intl.txt"];
+/// Likewise, with the lines that `tests/platform/python/answers.py` tells.
+const PYTHON: &str = "tests/platform/python.txt";
+/// A module for each package, with a function `work`, and `requirements.txt`.
+const PACKAGES: &str = "tests/platform/packages";
 /// Prints the expressions for which Node has another answer, and fails if there is one.
 const PROGRAM: &str = r#"
 const AsyncFunction = (async () => {}).constructor;
@@ -27,10 +35,19 @@ const value = async (line) => {
   console.log(`${lines.length / 2} expressions were compared with Node ${process.version}`);
 })();
 "#;
+/// What a package's module `work` gives, as text, in CPython and in a tool.
+const WORK: &str = "import work\nprint('\\n'.join(map(str, work.work())))\n";
+const TOOL: &str = "import work\nfrom toolcell import tool\n\n\n@tool\ndef run() -> str:\n    \"\"\"Works.\"\"\"\n    \
+                    return '\\n'.join(map(str, work.work()))\n";
+/// The bounds of a call: SymPy needs them.
+const BOUNDS: [&str; 6] = ["--fuel", "1000G", "--timeout", "5m", "--memory", "1GiB"];
 
-/// Installs Node and compares.
+/// Installs Node, Python's compiler and the packages, and compares.
 pub(crate) fn run() -> Result<()> {
-    compare(&Packages::install()?.node)
+    compare(&Packages::install()?.node)?;
+    let bench = Bench::install()?;
+    python(&bench)?;
+    packages(&bench)
 }
 
 /// Compares with this Node.
@@ -42,4 +59,84 @@ pub(crate) fn compare(node: &Path) -> Result<()> {
         ensure!(status.context("Node does not start")?.success(), "answers in {expressions} are not Node's");
     }
     Ok(())
+}
+
+/// Compares with the interpreter of this bench, if it is CPython 3.11, and with a cell.
+pub(crate) fn python(bench: &Bench) -> Result<()> {
+    let (place, file) = (root().join("tests/platform/python"), root().join(PYTHON));
+    let version = printed(Command::new(&bench.python).arg("--version"))?;
+    if version.starts_with("Python 3.11.") {
+        let mut command = Command::new(&bench.python);
+        command.args(["-B", "-W", "ignore"]).arg(place.join("answers.py")).arg(&file);
+        let status =
+            command.env_clear().env("TZ", "UTC").env("LANG", "C.UTF-8").status().context("CPython does not start")?;
+        ensure!(status.success(), "answers in {PYTHON} are not those of {version}");
+    } else {
+        say(&format!("{PYTHON} is not compared with CPython 3.11: this is {version}"));
+    }
+    let text = fs::read_to_string(&file)?;
+    let differences = in_a_cell(bench, &place, "platform", &format!("text={text}"), &bench.python)?;
+    ensure!(differences.trim() == "[]", "a component has other answers than {PYTHON}: {differences}");
+    let count = text.lines().filter(|line| line.starts_with("= ")).count();
+    say(&format!("{count} expressions were compared with {version}"));
+    Ok(())
+}
+
+/// Has each package work in CPython and in a cell.
+fn packages(bench: &Bench) -> Result<()> {
+    let (sources, place) = (root().join(PACKAGES), bench.place.join("packages"));
+    fs::create_dir_all(&place)?;
+    let python = install_python(&place, &sources.join("requirements.txt"))?;
+    let mut failed = Vec::new();
+    for source in fs::read_dir(&sources)?.flatten().map(|entry| entry.path()) {
+        let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if source.extension().is_none_or(|extension| extension != "py") {
+            continue;
+        }
+        let project = place.join("projects").join(&name);
+        fs::create_dir_all(&project)?;
+        fs::copy(&source, project.join("work.py"))?;
+        fs::write(project.join("tool.py"), TOOL)?;
+        let mut command = Command::new(&python);
+        command.args(["-B", "-W", "ignore", "-c", WORK]).current_dir(&project).env("TZ", "UTC").env("LANG", "C.UTF-8");
+        let expected = printed(&mut command)?;
+        let answer = in_a_cell(bench, &project, &name, "{}", &python);
+        let is_equal = answer.as_ref().is_ok_and(|answer| *answer == expected);
+        say(&format!("{name}: {}\n", if is_equal { "equal" } else { "other" }));
+        if !is_equal {
+            say(&format!("{answer:?}\n"));
+            failed.push(name);
+        }
+    }
+    ensure!(failed.is_empty(), "packages work otherwise than in CPython: {}", failed.join(", "));
+    Ok(())
+}
+
+/// What a call of the tool of a project prints, which is built with the packages of this interpreter.
+fn in_a_cell(bench: &Bench, project: &Path, name: &str, arguments: &str, python: &Path) -> Result<String> {
+    let component = bench.place.join(name).with_extension("wasm");
+    let programs = python.parent().context("the interpreter has no folder")?;
+    let mut build = bench.command(&["build".as_ref(), "--output".as_ref(), component.as_ref(), project.as_ref()])?;
+    printed(build.env("PATH", crate::registries::path_with(programs)))?;
+    let mut run = bench.command(&["run".as_ref(), "--quiet".as_ref()])?;
+    printed(run.args(BOUNDS).arg(&component).arg(arguments))
+}
+
+/// What a command that succeeds prints.
+fn printed(command: &mut Command) -> Result<String> {
+    let done = command.output().with_context(|| format!("{:?} does not start", command.get_program()))?;
+    ensure!(done.status.success(), "{:?}: {}", command.get_program(), String::from_utf8_lossy(&done.stderr));
+    Ok(String::from_utf8(done.stdout)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs the registry of Python: `cargo xtask languages` does the same"]
+    fn python_gives_in_a_component_what_cpython_gives() {
+        let bench = Bench::install().expect("the registry is in reach");
+        python(&bench).expect("the answers are equal");
+    }
 }

@@ -25,7 +25,7 @@ _MOST_READ = 32 << 20
 _MOST_LISTED = 1 << 20
 _OMITTED_FOLDERS = ("__pycache__", "test", "tests")
 # Keys, which would be readable in the component.
-_KEYS = (".key", ".p12", ".pem", ".pfx")
+_KEYS = (".key", ".p12", ".pfx")
 # What `importlib.metadata` reads. Other files tell where the package was installed from.
 _METADATA = ("METADATA", "RECORD", "entry_points.txt", "top_level.txt")
 _OMITTED_FILES = (".a", ".c", ".cpp", ".dll", ".h", ".pxd", ".pyc", ".pyd", ".pyi", ".pyx", ".so")
@@ -33,7 +33,10 @@ _OMITTED_FILES = (".a", ".c", ".cpp", ".dll", ".h", ".pxd", ".pyc", ".pyd", ".py
 _OF_THE_BUILD = ("/bundled/", "/world/")
 # Modules of Python that do more than to be there.
 _OMITTED_MODULES = ("antigravity", "idlelib", "test", "this")
-_IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+([a-z_]\w*(?:\.\w+)*)", re.MULTILINE)
+# The module, and what is imported from it.
+_IMPORT = re.compile(
+    r"^[ \t]*(?:import[ \t]+([a-z_]\w*(?:\.\w+)*)|from[ \t]+([a-z_]\w*(?:\.\w+)*)[ \t]+import[ \t]*(\([^)]*|[^\n]*))", re.MULTILINE
+)
 # The compressed content and the size by path, and the names in each folder.
 _files, _folders = {}, {}
 _real = {name: getattr(os, name) for name in ("listdir", "lstat", "scandir", "stat")}
@@ -53,11 +56,14 @@ def collect():
             try:
                 with _real_open(path, "rb") as file:
                     data = file.read()
+                if path.endswith(".pem") and b"PRIVATE KEY" in data:
+                    continue
             except OSError as error:
                 warnings.append(f"a file of the package `{name}` is not in the component: {os.path.basename(path)}: {error.strerror}")
                 continue
             if path.endswith(".py"):
-                imports.update(_IMPORT.findall(data.decode("utf-8", "replace")))
+                for module, package, names in _IMPORT.findall(data.decode("utf-8", "replace")):
+                    imports.update([module or package, *(f"{package}.{part}" for part in re.findall(r"\w+", names))])
             if path in loaded:
                 # `pkgutil.iter_modules` lists it.
                 named.append(path)

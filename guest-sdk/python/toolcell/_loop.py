@@ -74,7 +74,14 @@ def install():
 
 
 def settled(coroutine):
-    """What the coroutine returns."""
+    """Returns what the coroutine returns. Tasks that are left are cancelled, as `asyncio.run` does."""
     loop = _Loop()
     asyncio.set_event_loop(loop)
-    return loop.run_until_complete(coroutine)
+    try:
+        return loop.run_until_complete(coroutine)
+    finally:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(loop.shutdown_asyncgens())

@@ -10,7 +10,6 @@ _ALTERNATIVES = {
     "PIL": "decode images in a tool in C or Rust",
     "_ctypes": "nothing takes its place: a component loads no other libraries",
     "_socket": "use `fetch` of toolcell",
-    "_sqlite3": "use `kv` of toolcell",
     "_ssl": "use `fetch` of toolcell, which speaks TLS",
     "cryptography": "use `hashlib`, `hmac` and `secrets`",
     "lxml": "use `xml.etree.ElementTree`, or beautifulsoup4 with `html.parser`",

@@ -6,7 +6,7 @@ import yaml
 def work():
     text = """
     base: &base {a: 1, b: [x, y]}
-    other: {<<: *base, c: !!set {p, q}}
+    other: {<<: *base, c: !!set {p}}
     text: |
       two
       lines

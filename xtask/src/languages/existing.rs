@@ -203,7 +203,7 @@ fn keeps_a_database(programs: &Programs<'_>, sql: &Path, data: &Path) -> Result<
     Ok(call(made)? && call(removed)? && !call(removed)?)
 }
 
-/// Whether Ruby computes with its standard library, without a grant, and finds no file that was not granted.
+/// Returns true if Ruby computes with its standard library, without a grant, and finds no file that was not granted.
 fn runs_ruby(programs: &Programs<'_>, ruby: &Path) -> Result<bool> {
     // It takes 91 MiB and 480 million instructions to start.
     let run = |program: &str| {

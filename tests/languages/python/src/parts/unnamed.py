@@ -1,1 +1,3 @@
-NAME = "unnamed"
+from wsgiref import headers
+
+NAME = "unnamed" if headers.Headers else ""
