@@ -28,8 +28,8 @@ cargo xtask conformance  the public MCP conformance suite against a fixture serv
 cargo xtask clients  agents in Python and TypeScript, and the MCP Inspector, against `toolcell serve`
 cargo xtask languages  tools in Python, C and Rust built with their compilers, and published programs
 cargo xtask openapi  the OpenAPI document: a validator, generated clients, and requests made from it, against `toolcell serve`
-cargo xtask suites DIR  how much of JSON-Schema-Test-Suite in DIR is answered as it says; `--verbose` prints the rest
-cargo xtask platform  the answers in tests/platform, compared with those of Node
+cargo xtask suites DIR  how much of JSON-Schema-Test-Suite and of the URL data in DIR is answered as it says; `--verbose` prints the rest
+cargo xtask platform  the answers of tests/platform, compared with those of Node and CPython, and the work of packages
 cargo xtask packaging  the systemd unit by `systemd-analyze`, the container file by hadolint
 cargo xtask lint    formatting, lints, documentation, packages, and the licences and sources of the dependencies
 cargo xtask js-runtime  the JavaScript runtime of `toolcell build`, built anew with Zig

@@ -1,7 +1,7 @@
-//! `cargo xtask suites DIR`: JSON-Schema-Test-Suite, whose drafts are folders in `DIR/json-schema`, or in `DIR`.
+//! JSON-Schema-Test-Suite, whose drafts are folders.
 //!
 //! Prints for each draft how many cases are answered as the suite says, how many are not, and how many groups are refused
-//! with their schema. `--verbose` prints each of the latter.
+//! with their schema.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -26,12 +26,7 @@ struct Count {
     refused: usize,
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
-    let folder = PathBuf::from(arguments.next().ok_or("name the folder of the suites")?);
-    let is_verbose = arguments.next().is_some_and(|word| word == "--verbose");
-    let below = folder.join("json-schema");
-    let folder = if below.is_dir() { below } else { folder };
+pub(crate) fn run(folder: &Path, is_verbose: bool) -> Result<(), Box<dyn Error>> {
     let mut out = std::io::stdout().lock();
     for (draft, uri) in DRAFTS {
         for part in ["", "optional"] {
