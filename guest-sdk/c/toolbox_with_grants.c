@@ -16,10 +16,30 @@ extern void __wasm_import_toolcell_tool_secrets_get(uint8_t *, size_t, uint8_t *
 __attribute__((__import_module__("toolcell:tool/reveal@0.1.0"), __import_name__("value")))
 extern void __wasm_import_toolcell_tool_reveal_value(uint8_t *, size_t, uint8_t *);
 
+// Imported Functions from `wasi:io/poll@0.2.6`
+
+__attribute__((__import_module__("wasi:io/poll@0.2.6"), __import_name__("[method]pollable.ready")))
+extern int32_t __wasm_import_wasi_io_poll_method_pollable_ready(int32_t);
+
+__attribute__((__import_module__("wasi:io/poll@0.2.6"), __import_name__("[method]pollable.block")))
+extern void __wasm_import_wasi_io_poll_method_pollable_block(int32_t);
+
+__attribute__((__import_module__("wasi:io/poll@0.2.6"), __import_name__("poll")))
+extern void __wasm_import_wasi_io_poll_poll(uint8_t *, size_t, uint8_t *);
+
 // Imported Functions from `toolcell:tool/http@0.1.0`
 
 __attribute__((__import_module__("toolcell:tool/http@0.1.0"), __import_name__("send")))
 extern void __wasm_import_toolcell_tool_http_send(uint8_t *, size_t, uint8_t *, size_t, uint8_t *, size_t, int32_t, uint8_t *, size_t, int32_t, int64_t, int32_t, int32_t, uint8_t *);
+
+__attribute__((__import_module__("toolcell:tool/http@0.1.0"), __import_name__("[method]pending.subscribe")))
+extern int32_t __wasm_import_toolcell_tool_http_method_pending_subscribe(int32_t);
+
+__attribute__((__import_module__("toolcell:tool/http@0.1.0"), __import_name__("[method]pending.finish")))
+extern void __wasm_import_toolcell_tool_http_method_pending_finish(int32_t, uint8_t *);
+
+__attribute__((__import_module__("toolcell:tool/http@0.1.0"), __import_name__("start")))
+extern void __wasm_import_toolcell_tool_http_start(uint8_t *, size_t, uint8_t *, size_t, uint8_t *, size_t, int32_t, uint8_t *, size_t, int32_t, int64_t, int32_t, int32_t, uint8_t *);
 
 // Imported Functions from `toolcell:tool/kv@0.1.0`
 
@@ -52,17 +72,6 @@ extern void __wasm_import_toolcell_tool_log_log(int32_t, uint8_t *, size_t);
 
 __attribute__((__import_module__("toolcell:tool/progress@0.1.0"), __import_name__("report")))
 extern void __wasm_import_toolcell_tool_progress_report(int64_t, int32_t, int64_t, int32_t, uint8_t *, size_t);
-
-// Imported Functions from `wasi:io/poll@0.2.6`
-
-__attribute__((__import_module__("wasi:io/poll@0.2.6"), __import_name__("[method]pollable.ready")))
-extern int32_t __wasm_import_wasi_io_poll_method_pollable_ready(int32_t);
-
-__attribute__((__import_module__("wasi:io/poll@0.2.6"), __import_name__("[method]pollable.block")))
-extern void __wasm_import_wasi_io_poll_method_pollable_block(int32_t);
-
-__attribute__((__import_module__("wasi:io/poll@0.2.6"), __import_name__("poll")))
-extern void __wasm_import_wasi_io_poll_poll(uint8_t *, size_t, uint8_t *);
 
 // Imported Functions from `toolcell:tool/abort@0.1.0`
 
@@ -437,6 +446,41 @@ void toolcell_tool_reveal_result_string_fault_free(toolcell_tool_reveal_result_s
   }
 }
 
+__attribute__((__import_module__("wasi:io/poll@0.2.6"), __import_name__("[resource-drop]pollable")))
+extern void __wasm_import_wasi_io_poll_pollable_drop(int32_t handle);
+
+void wasi_io_poll_pollable_drop_own(wasi_io_poll_own_pollable_t handle) {
+  __wasm_import_wasi_io_poll_pollable_drop(handle.__handle);
+}
+
+void wasi_io_poll_pollable_drop_borrow(wasi_io_poll_borrow_pollable_t handle) {
+  __wasm_import_wasi_io_poll_pollable_drop(handle.__handle);
+}
+
+wasi_io_poll_borrow_pollable_t wasi_io_poll_borrow_pollable(wasi_io_poll_own_pollable_t arg) {
+  return (wasi_io_poll_borrow_pollable_t) { arg.__handle };
+}
+
+void wasi_io_poll_list_borrow_pollable_free(wasi_io_poll_list_borrow_pollable_t *ptr) {
+  size_t list_len = ptr->len;
+  if (list_len > 0) {
+    wasi_io_poll_borrow_pollable_t *list_ptr = ptr->ptr;
+    for (size_t i = 0; i < list_len; i++) {
+    }
+    free(list_ptr);
+  }
+}
+
+void toolbox_with_grants_list_u32_free(toolbox_with_grants_list_u32_t *ptr) {
+  size_t list_len = ptr->len;
+  if (list_len > 0) {
+    uint32_t *list_ptr = ptr->ptr;
+    for (size_t i = 0; i < list_len; i++) {
+    }
+    free(list_ptr);
+  }
+}
+
 void toolbox_with_grants_tuple2_string_string_free(toolbox_with_grants_tuple2_string_string_t *ptr) {
   toolbox_with_grants_string_free(&ptr->f0);
   toolbox_with_grants_string_free(&ptr->f1);
@@ -512,6 +556,21 @@ void toolcell_tool_http_fault_free(toolcell_tool_http_fault_t *ptr) {
   }
 }
 
+__attribute__((__import_module__("toolcell:tool/http@0.1.0"), __import_name__("[resource-drop]pending")))
+extern void __wasm_import_toolcell_tool_http_pending_drop(int32_t handle);
+
+void toolcell_tool_http_pending_drop_own(toolcell_tool_http_own_pending_t handle) {
+  __wasm_import_toolcell_tool_http_pending_drop(handle.__handle);
+}
+
+void toolcell_tool_http_pending_drop_borrow(toolcell_tool_http_borrow_pending_t handle) {
+  __wasm_import_toolcell_tool_http_pending_drop(handle.__handle);
+}
+
+toolcell_tool_http_borrow_pending_t toolcell_tool_http_borrow_pending(toolcell_tool_http_own_pending_t arg) {
+  return (toolcell_tool_http_borrow_pending_t) { arg.__handle };
+}
+
 void toolcell_tool_http_option_borrow_secret_free(toolcell_tool_http_option_borrow_secret_t *ptr) {
   if (ptr->is_some) {
   }
@@ -520,6 +579,13 @@ void toolcell_tool_http_option_borrow_secret_free(toolcell_tool_http_option_borr
 void toolcell_tool_http_result_response_fault_free(toolcell_tool_http_result_response_fault_t *ptr) {
   if (!ptr->is_err) {
     toolcell_tool_http_response_free(&ptr->val.ok);
+  } else {
+    toolcell_tool_http_fault_free(&ptr->val.err);
+  }
+}
+
+void toolcell_tool_http_result_own_pending_fault_free(toolcell_tool_http_result_own_pending_fault_t *ptr) {
+  if (!ptr->is_err) {
   } else {
     toolcell_tool_http_fault_free(&ptr->val.err);
   }
@@ -667,41 +733,6 @@ void toolcell_tool_invoke_result_ending_fault_free(toolcell_tool_invoke_result_e
     toolcell_tool_invoke_ending_free(&ptr->val.ok);
   } else {
     toolcell_tool_invoke_fault_free(&ptr->val.err);
-  }
-}
-
-__attribute__((__import_module__("wasi:io/poll@0.2.6"), __import_name__("[resource-drop]pollable")))
-extern void __wasm_import_wasi_io_poll_pollable_drop(int32_t handle);
-
-void wasi_io_poll_pollable_drop_own(wasi_io_poll_own_pollable_t handle) {
-  __wasm_import_wasi_io_poll_pollable_drop(handle.__handle);
-}
-
-void wasi_io_poll_pollable_drop_borrow(wasi_io_poll_borrow_pollable_t handle) {
-  __wasm_import_wasi_io_poll_pollable_drop(handle.__handle);
-}
-
-wasi_io_poll_borrow_pollable_t wasi_io_poll_borrow_pollable(wasi_io_poll_own_pollable_t arg) {
-  return (wasi_io_poll_borrow_pollable_t) { arg.__handle };
-}
-
-void wasi_io_poll_list_borrow_pollable_free(wasi_io_poll_list_borrow_pollable_t *ptr) {
-  size_t list_len = ptr->len;
-  if (list_len > 0) {
-    wasi_io_poll_borrow_pollable_t *list_ptr = ptr->ptr;
-    for (size_t i = 0; i < list_len; i++) {
-    }
-    free(list_ptr);
-  }
-}
-
-void toolbox_with_grants_list_u32_free(toolbox_with_grants_list_u32_t *ptr) {
-  size_t list_len = ptr->len;
-  if (list_len > 0) {
-    uint32_t *list_ptr = ptr->ptr;
-    for (size_t i = 0; i < list_len; i++) {
-    }
-    free(list_ptr);
   }
 }
 
@@ -1001,6 +1032,23 @@ bool toolcell_tool_reveal_value(toolbox_with_grants_string_t *name, toolbox_with
   }
 }
 
+bool wasi_io_poll_method_pollable_ready(wasi_io_poll_borrow_pollable_t self) {
+  int32_t ret = __wasm_import_wasi_io_poll_method_pollable_ready((self).__handle);
+  return ret;
+}
+
+void wasi_io_poll_method_pollable_block(wasi_io_poll_borrow_pollable_t self) {
+  __wasm_import_wasi_io_poll_method_pollable_block((self).__handle);
+}
+
+void wasi_io_poll_poll(wasi_io_poll_list_borrow_pollable_t *in, toolbox_with_grants_list_u32_t *ret) {
+  __attribute__((__aligned__(sizeof(void*))))
+  uint8_t ret_area[(2*sizeof(void*))];
+  uint8_t *ptr = (uint8_t *) &ret_area;
+  __wasm_import_wasi_io_poll_poll((uint8_t *) (*in).ptr, (*in).len, ptr);
+  *ret = (toolbox_with_grants_list_u32_t) { (uint32_t*)(*((uint8_t **) (ptr + 0))), (*((size_t*) (ptr + sizeof(void*)))) };
+}
+
 bool toolcell_tool_http_send(toolcell_tool_http_request_t *request, toolcell_tool_http_borrow_secret_t *maybe_credential, toolcell_tool_http_response_t *ret, toolcell_tool_http_fault_t *err) {
   __attribute__((__aligned__(sizeof(void*))))
   uint8_t ret_area[(6*sizeof(void*))];
@@ -1052,6 +1100,162 @@ bool toolcell_tool_http_send(toolcell_tool_http_request_t *request, toolcell_too
         (toolbox_with_grants_list_tuple2_string_string_t) (toolbox_with_grants_list_tuple2_string_string_t) { (toolbox_with_grants_tuple2_string_string_t*)(*((uint8_t **) (ptr + (2*sizeof(void*))))), (*((size_t*) (ptr + (3*sizeof(void*))))) },
         (toolbox_with_grants_list_u8_t) (toolbox_with_grants_list_u8_t) { (uint8_t*)(*((uint8_t **) (ptr + (4*sizeof(void*))))), (*((size_t*) (ptr + (5*sizeof(void*))))) },
       };
+      break;
+    }
+    case 1: {
+      result.is_err = true;
+      toolcell_tool_http_fault_t variant;
+      variant.tag = (int32_t) *((uint8_t*) (ptr + sizeof(void*)));
+      switch ((int32_t) variant.tag) {
+        case 0: {
+          variant.val.denied = (toolbox_with_grants_string_t) { (uint8_t*)(*((uint8_t **) (ptr + (2*sizeof(void*))))), (*((size_t*) (ptr + (3*sizeof(void*))))) };
+          break;
+        }
+        case 1: {
+          variant.val.invalid = (toolbox_with_grants_string_t) { (uint8_t*)(*((uint8_t **) (ptr + (2*sizeof(void*))))), (*((size_t*) (ptr + (3*sizeof(void*))))) };
+          break;
+        }
+        case 2: {
+          variant.val.unreachable = (toolbox_with_grants_string_t) { (uint8_t*)(*((uint8_t **) (ptr + (2*sizeof(void*))))), (*((size_t*) (ptr + (3*sizeof(void*))))) };
+          break;
+        }
+        case 3: {
+          break;
+        }
+        case 4: {
+          variant.val.over_budget = (toolbox_with_grants_string_t) { (uint8_t*)(*((uint8_t **) (ptr + (2*sizeof(void*))))), (*((size_t*) (ptr + (3*sizeof(void*))))) };
+          break;
+        }
+        case 5: {
+          variant.val.broken = (toolbox_with_grants_string_t) { (uint8_t*)(*((uint8_t **) (ptr + (2*sizeof(void*))))), (*((size_t*) (ptr + (3*sizeof(void*))))) };
+          break;
+        }
+      }
+
+      result.val.err = variant;
+      break;
+    }
+  }
+  if (!result.is_err) {
+    *ret = result.val.ok;
+    return 1;
+  } else {
+    *err = result.val.err;
+    return 0;
+  }
+}
+
+toolcell_tool_http_own_pollable_t toolcell_tool_http_method_pending_subscribe(toolcell_tool_http_borrow_pending_t self) {
+  int32_t ret = __wasm_import_toolcell_tool_http_method_pending_subscribe((self).__handle);
+  return (toolcell_tool_http_own_pollable_t) { ret };
+}
+
+bool toolcell_tool_http_method_pending_finish(toolcell_tool_http_borrow_pending_t self, toolcell_tool_http_response_t *ret, toolcell_tool_http_fault_t *err) {
+  __attribute__((__aligned__(sizeof(void*))))
+  uint8_t ret_area[(6*sizeof(void*))];
+  uint8_t *ptr = (uint8_t *) &ret_area;
+  __wasm_import_toolcell_tool_http_method_pending_finish((self).__handle, ptr);
+  toolcell_tool_http_result_response_fault_t result;
+  switch ((int32_t) *((uint8_t*) (ptr + 0))) {
+    case 0: {
+      result.is_err = false;
+      result.val.ok = (toolcell_tool_http_response_t) {
+        (uint16_t) (uint16_t) ((int32_t) *((uint16_t*) (ptr + sizeof(void*)))),
+        (toolbox_with_grants_list_tuple2_string_string_t) (toolbox_with_grants_list_tuple2_string_string_t) { (toolbox_with_grants_tuple2_string_string_t*)(*((uint8_t **) (ptr + (2*sizeof(void*))))), (*((size_t*) (ptr + (3*sizeof(void*))))) },
+        (toolbox_with_grants_list_u8_t) (toolbox_with_grants_list_u8_t) { (uint8_t*)(*((uint8_t **) (ptr + (4*sizeof(void*))))), (*((size_t*) (ptr + (5*sizeof(void*))))) },
+      };
+      break;
+    }
+    case 1: {
+      result.is_err = true;
+      toolcell_tool_http_fault_t variant;
+      variant.tag = (int32_t) *((uint8_t*) (ptr + sizeof(void*)));
+      switch ((int32_t) variant.tag) {
+        case 0: {
+          variant.val.denied = (toolbox_with_grants_string_t) { (uint8_t*)(*((uint8_t **) (ptr + (2*sizeof(void*))))), (*((size_t*) (ptr + (3*sizeof(void*))))) };
+          break;
+        }
+        case 1: {
+          variant.val.invalid = (toolbox_with_grants_string_t) { (uint8_t*)(*((uint8_t **) (ptr + (2*sizeof(void*))))), (*((size_t*) (ptr + (3*sizeof(void*))))) };
+          break;
+        }
+        case 2: {
+          variant.val.unreachable = (toolbox_with_grants_string_t) { (uint8_t*)(*((uint8_t **) (ptr + (2*sizeof(void*))))), (*((size_t*) (ptr + (3*sizeof(void*))))) };
+          break;
+        }
+        case 3: {
+          break;
+        }
+        case 4: {
+          variant.val.over_budget = (toolbox_with_grants_string_t) { (uint8_t*)(*((uint8_t **) (ptr + (2*sizeof(void*))))), (*((size_t*) (ptr + (3*sizeof(void*))))) };
+          break;
+        }
+        case 5: {
+          variant.val.broken = (toolbox_with_grants_string_t) { (uint8_t*)(*((uint8_t **) (ptr + (2*sizeof(void*))))), (*((size_t*) (ptr + (3*sizeof(void*))))) };
+          break;
+        }
+      }
+
+      result.val.err = variant;
+      break;
+    }
+  }
+  if (!result.is_err) {
+    *ret = result.val.ok;
+    return 1;
+  } else {
+    *err = result.val.err;
+    return 0;
+  }
+}
+
+bool toolcell_tool_http_start(toolcell_tool_http_request_t *request, toolcell_tool_http_borrow_secret_t *maybe_credential, toolcell_tool_http_own_pending_t *ret, toolcell_tool_http_fault_t *err) {
+  __attribute__((__aligned__(sizeof(void*))))
+  uint8_t ret_area[(4*sizeof(void*))];
+  toolcell_tool_http_option_borrow_secret_t credential;
+  credential.is_some = maybe_credential != NULL;if (maybe_credential) {
+    credential.val = *maybe_credential;
+  }
+  int32_t option;
+  uint8_t * option1;
+  size_t option2;
+  if (((*request).body).is_some) {
+    const toolbox_with_grants_list_u8_t *payload0 = &((*request).body).val;
+    option = 1;
+    option1 = (uint8_t *) (*payload0).ptr;
+    option2 = (*payload0).len;
+  } else {
+    option = 0;
+    option1 = 0;
+    option2 = 0;
+  }
+  int32_t option5;
+  int64_t option6;
+  if (((*request).timeout_ms).is_some) {
+    const uint64_t *payload4 = &((*request).timeout_ms).val;
+    option5 = 1;
+    option6 = (int64_t) (*payload4);
+  } else {
+    option5 = 0;
+    option6 = 0;
+  }
+  int32_t option9;
+  int32_t option10;
+  if ((credential).is_some) {
+    const toolcell_tool_http_borrow_secret_t *payload8 = &(credential).val;
+    option9 = 1;
+    option10 = (*payload8).__handle;
+  } else {
+    option9 = 0;
+    option10 = 0;
+  }
+  uint8_t *ptr = (uint8_t *) &ret_area;
+  __wasm_import_toolcell_tool_http_start((uint8_t *) ((*request).method).ptr, ((*request).method).len, (uint8_t *) ((*request).url).ptr, ((*request).url).len, (uint8_t *) ((*request).headers).ptr, ((*request).headers).len, option, option1, option2, option5, option6, option9, option10, ptr);
+  toolcell_tool_http_result_own_pending_fault_t result;
+  switch ((int32_t) *((uint8_t*) (ptr + 0))) {
+    case 0: {
+      result.is_err = false;
+      result.val.ok = (toolcell_tool_http_own_pending_t) { *((int32_t*) (ptr + sizeof(void*))) };
       break;
     }
     case 1: {
@@ -1551,23 +1755,6 @@ void toolcell_tool_progress_report(uint64_t done, uint64_t *maybe_total, toolbox
     option6 = 0;
   }
   __wasm_import_toolcell_tool_progress_report((int64_t) (done), option, option1, option4, option5, option6);
-}
-
-bool wasi_io_poll_method_pollable_ready(wasi_io_poll_borrow_pollable_t self) {
-  int32_t ret = __wasm_import_wasi_io_poll_method_pollable_ready((self).__handle);
-  return ret;
-}
-
-void wasi_io_poll_method_pollable_block(wasi_io_poll_borrow_pollable_t self) {
-  __wasm_import_wasi_io_poll_method_pollable_block((self).__handle);
-}
-
-void wasi_io_poll_poll(wasi_io_poll_list_borrow_pollable_t *in, toolbox_with_grants_list_u32_t *ret) {
-  __attribute__((__aligned__(sizeof(void*))))
-  uint8_t ret_area[(2*sizeof(void*))];
-  uint8_t *ptr = (uint8_t *) &ret_area;
-  __wasm_import_wasi_io_poll_poll((uint8_t *) (*in).ptr, (*in).len, ptr);
-  *ret = (toolbox_with_grants_list_u32_t) { (uint32_t*)(*((uint8_t **) (ptr + 0))), (*((size_t*) (ptr + sizeof(void*)))) };
 }
 
 bool toolcell_tool_abort_requested(void) {

@@ -54,6 +54,24 @@ typedef struct {
   } val;
 } toolcell_tool_reveal_result_string_fault_t;
 
+typedef struct wasi_io_poll_own_pollable_t {
+  int32_t __handle;
+} wasi_io_poll_own_pollable_t;
+
+typedef struct wasi_io_poll_borrow_pollable_t {
+  int32_t __handle;
+} wasi_io_poll_borrow_pollable_t;
+
+typedef struct {
+  wasi_io_poll_borrow_pollable_t *ptr;
+  size_t len;
+} wasi_io_poll_list_borrow_pollable_t;
+
+typedef struct {
+  uint32_t *ptr;
+  size_t len;
+} toolbox_with_grants_list_u32_t;
+
 typedef struct {
   toolbox_with_grants_string_t f0;
   toolbox_with_grants_string_t f1;
@@ -129,6 +147,14 @@ typedef struct toolcell_tool_http_fault_t {
 // The connection broke, or the server does not speak HTTP/1.1 well.
 #define TOOLCELL_TOOL_HTTP_FAULT_BROKEN 5
 
+typedef struct toolcell_tool_http_own_pending_t {
+  int32_t __handle;
+} toolcell_tool_http_own_pending_t;
+
+typedef struct toolcell_tool_http_borrow_pending_t {
+  int32_t __handle;
+} toolcell_tool_http_borrow_pending_t;
+
 typedef toolcell_tool_secrets_borrow_secret_t toolcell_tool_http_borrow_secret_t;
 
 typedef struct {
@@ -143,6 +169,16 @@ typedef struct {
     toolcell_tool_http_fault_t err;
   } val;
 } toolcell_tool_http_result_response_fault_t;
+
+typedef wasi_io_poll_own_pollable_t toolcell_tool_http_own_pollable_t;
+
+typedef struct {
+  bool is_err;
+  union {
+    toolcell_tool_http_own_pending_t ok;
+    toolcell_tool_http_fault_t err;
+  } val;
+} toolcell_tool_http_result_own_pending_fault_t;
 
 // Why it was not done. Nothing has changed then.
 typedef struct toolcell_tool_kv_fault_t {
@@ -299,24 +335,6 @@ typedef uint8_t toolcell_tool_log_level_t;
 #define TOOLCELL_TOOL_LOG_LEVEL_WARN 3
 // What went wrong.
 #define TOOLCELL_TOOL_LOG_LEVEL_ERROR 4
-
-typedef struct wasi_io_poll_own_pollable_t {
-  int32_t __handle;
-} wasi_io_poll_own_pollable_t;
-
-typedef struct wasi_io_poll_borrow_pollable_t {
-  int32_t __handle;
-} wasi_io_poll_borrow_pollable_t;
-
-typedef struct {
-  wasi_io_poll_borrow_pollable_t *ptr;
-  size_t len;
-} wasi_io_poll_list_borrow_pollable_t;
-
-typedef struct {
-  uint32_t *ptr;
-  size_t len;
-} toolbox_with_grants_list_u32_t;
 
 typedef wasi_io_poll_own_pollable_t toolcell_tool_abort_own_pollable_t;
 
@@ -596,10 +614,22 @@ extern bool toolcell_tool_secrets_get(toolbox_with_grants_string_t *name, toolce
 // The value of the secret of this name.
 extern bool toolcell_tool_reveal_value(toolbox_with_grants_string_t *name, toolbox_with_grants_string_t *ret, toolcell_tool_reveal_fault_t *err);
 
+// Imported Functions from `wasi:io/poll@0.2.6`
+extern bool wasi_io_poll_method_pollable_ready(wasi_io_poll_borrow_pollable_t self);
+extern void wasi_io_poll_method_pollable_block(wasi_io_poll_borrow_pollable_t self);
+extern void wasi_io_poll_poll(wasi_io_poll_list_borrow_pollable_t *in, toolbox_with_grants_list_u32_t *ret);
+
 // Imported Functions from `toolcell:tool/http@0.1.0`
 // Send a request and wait for the whole response. `credential` is put into it by the host, if the secret is bound to
 // where it goes.
 extern bool toolcell_tool_http_send(toolcell_tool_http_request_t *request, toolcell_tool_http_borrow_secret_t *maybe_credential, toolcell_tool_http_response_t *ret, toolcell_tool_http_fault_t *err);
+// Ready when `finish` does not wait: to wait for several requests together, or for a request and the time.
+extern toolcell_tool_http_own_pollable_t toolcell_tool_http_method_pending_subscribe(toolcell_tool_http_borrow_pending_t self);
+// The response, once. Waits for it. A second one is `invalid`.
+extern bool toolcell_tool_http_method_pending_finish(toolcell_tool_http_borrow_pending_t self, toolcell_tool_http_response_t *ret, toolcell_tool_http_fault_t *err);
+// Send a request and don't wait: it goes on by itself, with `timeout-ms` from now on. A fault is one that is known before
+// it is sent.
+extern bool toolcell_tool_http_start(toolcell_tool_http_request_t *request, toolcell_tool_http_borrow_secret_t *maybe_credential, toolcell_tool_http_own_pending_t *ret, toolcell_tool_http_fault_t *err);
 
 // Imported Functions from `toolcell:tool/kv@0.1.0`
 // The value of a key. None: there is none, or its time is over.
@@ -626,11 +656,6 @@ extern void toolcell_tool_log_log(toolcell_tool_log_level_t level, toolbox_with_
 // `done` of `total` units of work, in any unit, with a line for a person, which is cut after 200 characters. None
 // as total: not known. None as message: the numbers say it all.
 extern void toolcell_tool_progress_report(uint64_t done, uint64_t *maybe_total, toolbox_with_grants_string_t *maybe_message);
-
-// Imported Functions from `wasi:io/poll@0.2.6`
-extern bool wasi_io_poll_method_pollable_ready(wasi_io_poll_borrow_pollable_t self);
-extern void wasi_io_poll_method_pollable_block(wasi_io_poll_borrow_pollable_t self);
-extern void wasi_io_poll_poll(wasi_io_poll_list_borrow_pollable_t *in, toolbox_with_grants_list_u32_t *ret);
 
 // Imported Functions from `toolcell:tool/abort@0.1.0`
 // Whether the wish was uttered.
@@ -664,6 +689,16 @@ void toolcell_tool_reveal_fault_free(toolcell_tool_reveal_fault_t *ptr);
 
 void toolcell_tool_reveal_result_string_fault_free(toolcell_tool_reveal_result_string_fault_t *ptr);
 
+extern void wasi_io_poll_pollable_drop_own(wasi_io_poll_own_pollable_t handle);
+
+extern void wasi_io_poll_pollable_drop_borrow(wasi_io_poll_borrow_pollable_t handle);
+
+extern wasi_io_poll_borrow_pollable_t wasi_io_poll_borrow_pollable(wasi_io_poll_own_pollable_t handle);
+
+void wasi_io_poll_list_borrow_pollable_free(wasi_io_poll_list_borrow_pollable_t *ptr);
+
+void toolbox_with_grants_list_u32_free(toolbox_with_grants_list_u32_t *ptr);
+
 void toolbox_with_grants_tuple2_string_string_free(toolbox_with_grants_tuple2_string_string_t *ptr);
 
 void toolbox_with_grants_list_tuple2_string_string_free(toolbox_with_grants_list_tuple2_string_string_t *ptr);
@@ -680,9 +715,17 @@ void toolcell_tool_http_response_free(toolcell_tool_http_response_t *ptr);
 
 void toolcell_tool_http_fault_free(toolcell_tool_http_fault_t *ptr);
 
+extern void toolcell_tool_http_pending_drop_own(toolcell_tool_http_own_pending_t handle);
+
+extern void toolcell_tool_http_pending_drop_borrow(toolcell_tool_http_borrow_pending_t handle);
+
+extern toolcell_tool_http_borrow_pending_t toolcell_tool_http_borrow_pending(toolcell_tool_http_own_pending_t handle);
+
 void toolcell_tool_http_option_borrow_secret_free(toolcell_tool_http_option_borrow_secret_t *ptr);
 
 void toolcell_tool_http_result_response_fault_free(toolcell_tool_http_result_response_fault_t *ptr);
+
+void toolcell_tool_http_result_own_pending_fault_free(toolcell_tool_http_result_own_pending_fault_t *ptr);
 
 void toolcell_tool_kv_fault_free(toolcell_tool_kv_fault_t *ptr);
 
@@ -711,16 +754,6 @@ void toolcell_tool_invoke_ending_free(toolcell_tool_invoke_ending_t *ptr);
 void toolcell_tool_invoke_fault_free(toolcell_tool_invoke_fault_t *ptr);
 
 void toolcell_tool_invoke_result_ending_fault_free(toolcell_tool_invoke_result_ending_fault_t *ptr);
-
-extern void wasi_io_poll_pollable_drop_own(wasi_io_poll_own_pollable_t handle);
-
-extern void wasi_io_poll_pollable_drop_borrow(wasi_io_poll_borrow_pollable_t handle);
-
-extern wasi_io_poll_borrow_pollable_t wasi_io_poll_borrow_pollable(wasi_io_poll_own_pollable_t handle);
-
-void wasi_io_poll_list_borrow_pollable_free(wasi_io_poll_list_borrow_pollable_t *ptr);
-
-void toolbox_with_grants_list_u32_free(toolbox_with_grants_list_u32_t *ptr);
 
 void toolcell_tool_budget_allowance_free(toolcell_tool_budget_allowance_t *ptr);
 

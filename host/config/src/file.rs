@@ -123,7 +123,7 @@ pub(crate) struct Command {
     /// What it reads from standard input: `text`, the argument `stdin` of the call; `json`, all arguments as JSON; `nothing`.
     /// Default: `text`.
     pub(crate) stdin: Option<Input>,
-    /// What its standard output is: `text`; `json`, which is text if it is not valid JSON; `bytes`, a part with `media_type`.
+    /// The form of its standard output: `text`; `json`, which is text if it is not valid JSON; `bytes`, a part with `media_type`.
     /// Default: `text`.
     pub(crate) output: Option<Output>,
     /// The media type of an output of `bytes`. Default: `application/octet-stream`.

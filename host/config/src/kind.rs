@@ -74,6 +74,13 @@ fn command(problems: &mut Problems<'_>, name: &str, said: &file::Component) -> C
         Some(Output::Bytes) => CommandOutput::Bytes,
     };
     command.media_type.clone_from(&settings.media_type);
+    if command.media_type.is_some() && command.output != CommandOutput::Bytes {
+        problems.error(
+            span,
+            "`media_type` is of an output of bytes",
+            "add `output = \"bytes\"`, or remove `media_type`",
+        );
+    }
     // A name that is not valid is reported where it is written.
     if let Err(error) = command.definition().map(drop)
         && crate::configuration::is_name(name)

@@ -60,7 +60,7 @@ impl Encoder for JsonEncoder {
         match said {
             Said::Ok(output) => Ok(output.stand_in().map_or_else(|| plain(&output.value), str::to_owned)),
             Said::Value(value) => Ok(plain(value)),
-            Said::Failure(failure) => Ok(failure_text(&failure.to_string(), failure.data())),
+            Said::Failure(failure) => Ok(failure_text(&failure.to_string(), failure.data().as_deref())),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! In: a failed call. Out: a [`Verdict`].
 //! Source: docs/contract.md, section 3 (`on_tool_error`).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -83,12 +84,16 @@ impl Failure {
         }
     }
 
-    /// The data that the handler returned with its message.
+    /// Returns the data that the handler returned with its message. Of a command that was ended it is `{"stdout": …}`, what the
+    /// command had printed.
     #[must_use]
-    pub fn data(&self) -> Option<&Json> {
+    pub fn data(&self) -> Option<Cow<'_, Json>> {
         match self {
-            Self::Error(error) => error.data.as_ref(),
-            Self::ToolError(_) | Self::Refusal(_) => None,
+            Self::Error(error) => error.data.as_ref().map(Cow::Borrowed),
+            Self::ToolError(error) => {
+                error.stdout().map(|stdout| Cow::Owned(serde_json::json!({ "stdout": stdout }).into()))
+            }
+            Self::Refusal(_) => None,
         }
     }
 }

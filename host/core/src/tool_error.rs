@@ -162,7 +162,7 @@ impl Timeout {
         stdout.as_deref()
     }
 
-    /// Returns it to be changed.
+    /// Returns the place of the standard output.
     pub(crate) fn stdout_mut(&mut self) -> &mut Option<String> {
         let (Self::Fuel { stdout, .. } | Self::Deadline { stdout, .. } | Self::Blocked { stdout, .. }) = self;
         stdout
@@ -228,6 +228,17 @@ pub enum ReturnRule {
         /// The engine's message.
         detail: String,
     },
+}
+
+impl ToolError {
+    /// Returns the standard output of a command that was ended.
+    pub(crate) fn stdout(&self) -> Option<&str> {
+        match self {
+            Self::HandlerRaised(raised) => raised.stdout.as_deref(),
+            Self::Timeout(timeout) => timeout.stdout(),
+            Self::HandlerExit(_) | Self::InvalidReturn(_) | Self::NotFound | Self::EncodingFailed(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for ToolError {
@@ -306,7 +317,7 @@ impl Serialize for ToolError {
 impl Serialize for Timeout {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let millis = |duration: &Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        let mut map = serializer.serialize_map(Some(3))?;
+        let mut map = serializer.serialize_map(None)?;
         let (kind, unit, budget, used) = match self {
             Self::Fuel { budget, used, .. } => ("fuel", "", *budget, *used),
             Self::Deadline { budget, used, .. } => ("deadline", "_ms", millis(budget), millis(used)),

@@ -3,6 +3,7 @@
 //! In: a [`Completion`] and the tool's definition. Out: [`ResultView`]. Source: docs/contract.md, sections 4
 //! (`{success, result?, message?}`), 5 (`{success, result, errors[], attributes}`) and 9.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -63,7 +64,7 @@ impl ResultView {
             success: failure.is_none(),
             result,
             message,
-            data: failure.as_ref().and_then(Failure::data).cloned(),
+            data: failure.as_ref().and_then(Failure::data).map(Cow::into_owned),
             errors: failure.map(|failure| failure.errors()).unwrap_or_default(),
             attributes: definition.attributes.clone(),
         }

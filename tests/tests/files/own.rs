@@ -48,6 +48,26 @@ fn scratch_is_where_programs_look_for_temporary_files() {
             (&["rename", "/tmp/a", "/scratch/b"], "done"),
         ],
     );
+    // A granted directory keeps what it has at this path.
+    let root = tree();
+    fs::create_dir(root.path().join("tmp")).expect("a directory");
+    fs::write(root.path().join("tmp/notes"), "x").expect("a file");
+    let mut grants = granted(&[("/", root.path(), Access::Read, BIG)]);
+    grants.scratch = Some(Room::default());
+    expect(&load(grants), &[(&["read", "/tmp/notes"], "x"), (&["write", "/scratch/a", "3"], "done")]);
+}
+
+#[test]
+fn a_random_device_never_repeats_itself() {
+    for seed in [None, Some(7)] {
+        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("artifacts");
+        let engine = Engine::builder().cells(4).cache(cache);
+        let engine = if let Some(seed) = seed { engine.seed(seed) } else { engine }.build().expect("an engine");
+        let drawn =
+            run(&load_on(&engine, Grants::default()).expect("it loads"), &[&["random"], &["random"], &["chance"]]);
+        assert!(drawn.iter().all(|bytes| bytes.len() == 32), "{drawn:?}");
+        assert_eq!(drawn.iter().collect::<HashSet<_>>().len(), 3, "{drawn:?}");
+    }
 }
 
 #[test]
@@ -58,6 +78,7 @@ fn devices_need_no_grant() {
             (&["read", "/dev/null"], ""),
             (&["write", "/dev/null", "100000"], "done"),
             (&["read", "/dev/zero"], "NotFound"),
+            (&["list", "/dev/null"], "NotADirectory"),
         ],
     );
     // A directory of the same name is the tool's, where it is granted.

@@ -256,7 +256,6 @@ fn what_is_wrong_with_code_names_its_line() {
         ("return 1;\n}, function () {", "a `}` that closes no brace of its own"),
         ("\nPromise.reject(new Error('lost'));\nreturn 1;", "line 2 of the code: Error: lost"),
         ("\ntools.find_place();\nreturn 1;", "line 2 of the code: tools.find_place: `invoke find_place` is denied"),
-        ("return 1n", "BigInt"),
         ("JSON.stringify = null; return () => 1;", "the type function has no JSON form"),
         ("await new Promise(() => {});", "the promise never settles"),
         ("const all = []; for (;;) all.push(new Uint8Array(1 << 20).fill(1));", "memory"),

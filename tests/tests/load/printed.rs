@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolcell::{
-    CallOptions, CallResult, Command, CommandOutput, Event, Executor, Grants, Limits, Media, Outcome, Part, ToolCall,
+    CallOptions, CallResult, Command, CommandOutput, Event, Executor, Failure, Grants, Limits, Media, Outcome, Part,
+    ToolCall,
 };
 use toolcell_test_guests::command_module;
 use toolcell_tests::{call, ending, wait};
@@ -22,7 +23,7 @@ fn output_that_is_no_text_is_kept() {
     };
     let text = run(|_| {});
     assert_eq!(text.value.to_value(), json!("ok\u{fffd}"));
-    assert!(text.message.is_some_and(|note| note.contains("not UTF-8 at byte 2")));
+    assert!(matches!(&*text.parts, [Part::Text { text }] if text.contains("not UTF-8 at byte 2")), "{text:?}");
     let bytes = run(|command| command.output = CommandOutput::Bytes);
     assert_eq!(bytes.message.as_deref(), Some("3 bytes of application/octet-stream"));
     let image = run(|command| {
@@ -36,7 +37,7 @@ fn output_that_is_no_text_is_kept() {
 #[test]
 fn a_program_that_is_ended_keeps_what_it_printed() {
     let module = load_as(command_module(), command(|_| {}), Grants::default()).expect("it loads");
-    let endless = Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_millis(300));
+    let endless = Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_secs(2));
     for (arguments, limits, end) in [
         (r#"{"args": ["t"]}"#, Limits::default(), "handler_raised/unreachable"),
         (r#"{"args": ["l"]}"#, endless, "timeout/deadline"),
@@ -53,10 +54,12 @@ fn a_program_that_is_ended_keeps_what_it_printed() {
         let result = wait(async move { executor.call(&tool, call, CallOptions::default()).await }).result;
         assert_eq!(ending(&result), end);
         let cause = &serde_json::to_value(&result).expect("JSON")["tool_error"]["cause"];
+        let data = Failure::of(&result).and_then(|failure| Some(failure.data()?.to_value()));
         assert_eq!(
-            (cause["stdout"].as_str(), &**printed.lock().expect("no panic")),
-            (Some("partly\n"), &["partly".to_owned()][..]),
+            (cause["stdout"].as_str(), data),
+            (Some("partly\n"), Some(json!({ "stdout": "partly\n" }))),
             "{end}"
         );
+        assert_eq!(&**printed.lock().expect("no panic"), &["partly".to_owned()], "{end}");
     }
 }

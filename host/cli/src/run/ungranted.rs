@@ -7,11 +7,15 @@ use crate::clean;
 use crate::gaps::{self, Gap};
 use crate::printer::Printer;
 
+/// Words of a failure about a file, one of which each language's library has.
+const FILE_ERRORS: [&str; 5] = ["open", "no such file", "not found", "bad file", "exist"];
+
 /// Tells what a tool that failed declares and is not granted: the tool's own words may not say that a grant is missing. A
 /// command has no directory for a path that is not granted, and asks the host for nothing: its words name the path.
 pub(super) fn not_granted(printer: &Printer, typed: &Typed<'_>, definition: &Definition, words: &str) {
     let gaps = gaps::of(typed.config, typed.component, typed.rights, definition);
-    let named = path(words, typed.rights).filter(|_| typed.is_command);
+    let is_of_files = FILE_ERRORS.iter().any(|error| words.to_ascii_lowercase().contains(error));
+    let named = path(words, typed.rights).filter(|_| typed.is_command && is_of_files);
     let named =
         named.map(|path| clean::note(&clean::shown(&format!("names `{path}`, which is not granted"))).into_owned());
     let clauses: Vec<_> = gaps.iter().filter_map(Gap::clause).chain(named).collect();

@@ -199,6 +199,7 @@ fn settings_that_cannot_be_meant() {
             "as = \"command\"\ncommand = { output = \"yaml\" }",
             "`components.x.command.output`: `yaml` is not one of its values",
         ),
+        ("as = \"command\"\ncommand = { media_type = \"image/png\" }", "`media_type` is of an output of bytes"),
     ] {
         place.write(&format!("[components.x]\npath = \"hello.wasm\"\n{config}\n"));
         let shown = place.typed(&["check"]);

@@ -42,7 +42,7 @@ fn a_calls_own_directory_is_removed_without_following_links() {
     let parent = mounts.scratch.as_ref().unwrap().path().to_owned();
     for files in [3, 40] {
         let scratch = mounts.scratch(&all(&grants)).unwrap().unwrap();
-        let Root { dir, area, .. } = scratch.root().unwrap();
+        let Root { dir, area, .. } = scratch.root("scratch").unwrap();
         let area = area.unwrap();
         let own = fs::read_dir(&parent).unwrap().next().unwrap().unwrap().path();
         for file in 0..files {

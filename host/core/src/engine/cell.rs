@@ -125,9 +125,14 @@ impl Cell {
     /// Counts a call into the host by its name, which a trace shows as it shows those of the engine's own, and never with
     /// what the guest said in it.
     pub(super) fn called(&mut self, module: &'static str, function: &'static str) -> Result<(), Stop> {
-        tracing::trace!(module, function, "call");
+        Self::traced(module, function);
         self.awaits(Awaited::of(module));
         self.count_host_call()
+    }
+
+    /// Writes a call into the host to the trace, as the engine's own functions do.
+    pub(super) fn traced(module: &'static str, function: &'static str) {
+        tracing::trace!(module, function, "call");
     }
 
     /// Counts a call into the host. Over the limit the cell ends: here, or at the next tick where here cannot say so.
@@ -165,10 +170,11 @@ impl Cell {
         self.host_calls = self.host_calls.saturating_add(calls);
     }
 
-    /// What the host keeps for this cell. Objects of the engine's own do not say how they grow: the next tick does.
+    /// Checks what the host keeps for this cell. Objects of the engine's own do not say how they grow: the next tick does.
     fn host_bytes_left(&mut self) -> Result<(), Stop> {
         let charged = self.files.as_ref().map_or(0, |files| files.retained().held());
-        retained::within(charged.saturating_add(retained::weigh(&mut self.table)))
+        let bodies = self.wasi_http.as_ref().map_or(0, |state| state.written());
+        retained::within(charged.saturating_add(bodies).saturating_add(retained::weigh(&mut self.table)))
     }
 
     fn is_over(&self) -> bool {
@@ -255,7 +261,10 @@ impl Cell {
     pub(super) fn settle(&mut self, fuel_used: u64) {
         if let Some(wasi) = &self.wasi {
             // A command that has no answer keeps what it printed.
-            self.captured().iter().for_each(|captured| captured.log(&wasi.lines));
+            self.captured()
+                .iter()
+                .filter(|captured| !captured.is_answered())
+                .for_each(|captured| captured.log(&wasi.lines));
             wasi.lines.finish();
         }
         self.note(fuel_used);

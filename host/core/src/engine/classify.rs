@@ -79,7 +79,7 @@ pub(super) fn classify(error: &wasmtime::Error, phase: Phase, store: &Store<Cell
 fn raise(mut raised: Raised, error: &wasmtime::Error, cell: &Cell) -> ToolError {
     raised.limit = raised.limit.or(cell.limiter.hit());
     raised.panic_message = cell.last_words().map(|words| plain(&folded(panic_text(&words)), usize::MAX));
-    raised.stdout = printed(cell);
+    raised.stdout = printed(cell).map(String::into_boxed_str);
     if let Some(trace) = error.downcast_ref::<WasmBacktrace>() {
         raised.backtrace = frames::names(trace);
         raised.frames = frames::positions(trace);

@@ -5,6 +5,7 @@
 //! Invariants: standard input is bounded as arguments are, standard output as a result is, standard error as a log is; none of
 //! them is the host's.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -32,6 +33,8 @@ use crate::tool_error::{ReturnRule, ToolError};
 const RUN: &str = "wasi:cli/run@0.2.";
 /// What a component lacks that is used as [`ComponentKind::Command`](crate::ComponentKind::Command).
 pub(super) const NONE: &str = "it does not export `wasi:cli/run@0.2`";
+/// Bytes of an answer beside a text that was cut: more than the quotes and the note.
+const BESIDE_TEXT: u64 = 256;
 /// How much one write may carry.
 const PERMIT_BYTES: usize = 64 << 10;
 
@@ -92,25 +95,52 @@ pub(super) async fn run(
         },
     };
     let cell = store.data();
-    let written = cell.captured().unwrap_or_default();
-    Ok(match written.bytes() {
+    let (written, limit) = (cell.captured().unwrap_or_default(), cell.invocation.limits.result);
+    Ok(match written.answer() {
         Err(rule) => CallResult::ToolError(ToolError::InvalidReturn(rule)),
-        Ok(bytes) if status != 0 => CallResult::Outcome(Outcome::Error(failure(status, &bytes, cell.last_words()))),
+        Ok(bytes) if status != 0 => {
+            CallResult::Outcome(Outcome::Error(failure(status, &bytes, limit, cell.last_words())))
+        }
         Ok(bytes) if command.output == CommandOutput::Bytes => CallResult::Outcome(Outcome::Ok(part(bytes, command))),
         Ok(bytes) => {
-            let mut output = Output::new(result(&String::from_utf8_lossy(&bytes), command.output));
-            output.message = not_text(&bytes);
+            let (text, note) = readable(&bytes, limit);
+            let mut output = Output::new(result(&text, command.output));
+            output.parts.extend(note.map(|text| Part::Text { text }));
             CallResult::Outcome(Outcome::Ok(output))
         }
     })
 }
 
-/// Says where bytes are no text in UTF-8, if they are none.
-fn not_text(bytes: &[u8]) -> Option<String> {
-    let offset = std::str::from_utf8(bytes).err()?.valid_up_to();
-    Some(format!(
-        "standard output is not UTF-8 at byte {offset}: what is no text is shown as U+FFFD; `output = \"bytes\"` keeps it"
-    ))
+/// Returns bytes as text. Where they are not UTF-8, U+FFFD replaces each sequence that is not, the text ends before it is
+/// larger than the limit as JSON, and a note says so.
+fn readable(bytes: &[u8], limit: u64) -> (Cow<'_, str>, Option<String>) {
+    let offset = match std::str::from_utf8(bytes) {
+        Ok(text) => return (text.into(), None),
+        Err(error) => error.valid_up_to(),
+    };
+    let (all, mut text) = (String::from_utf8_lossy(bytes), String::new());
+    let mut room = limit.saturating_sub(BESIDE_TEXT);
+    for c in all.chars() {
+        room = match room.checked_sub(size_in_json(c)) {
+            Some(left) => left,
+            None => break,
+        };
+        text.push(c);
+    }
+    let cut = if text.len() < all.len() { ", and only its beginning is here" } else { "" };
+    let note = format!(
+        "standard output is not UTF-8 at byte {offset}: U+FFFD stands for what is not{cut}; `output = \"bytes\"` keeps all of it"
+    );
+    (text.into(), Some(note))
+}
+
+/// Returns the number of bytes of a character in a string of JSON.
+fn size_in_json(c: char) -> u64 {
+    match c {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        '\0'..='\u{1f}' => 6,
+        _ => c.len_utf8() as u64,
+    }
 }
 
 /// The result of a command whose output is bytes.
@@ -144,17 +174,17 @@ fn result(text: &str, output: CommandOutput) -> Json {
 }
 
 /// The failure of a command with another status than 0.
-fn failure(status: i32, stdout: &[u8], stderr: Option<String>) -> HandlerError {
+fn failure(status: i32, stdout: &[u8], limit: u64, stderr: Option<String>) -> HandlerError {
     let message = match &stderr {
         Some(words) => format!("{words} (exit status {status})"),
         None => format!("the command ended with exit status {status}"),
     };
     let mut data = json!({ "status": status });
     if !stdout.is_empty() {
-        data["stdout"] = Value::from(String::from_utf8_lossy(stdout));
-    }
-    if let Some(note) = not_text(stdout) {
-        data["note"] = Value::from(note);
+        let beside = stderr.as_ref().map_or(0, |words| 4 * words.len() as u64);
+        let (text, note) = readable(stdout, limit.saturating_sub(beside));
+        data["stdout"] = Value::from(text);
+        note.into_iter().for_each(|note| data["note"] = Value::from(note));
     }
     if let Some(words) = stderr {
         data["stderr"] = Value::from(words);
@@ -171,6 +201,8 @@ struct Kept {
     bytes: Vec<u8>,
     limit: u64,
     written: u64,
+    /// The command's answer has it.
+    is_answered: bool,
     is_logged: bool,
     /// Hides the secrets in it.
     veil: Option<Arc<Veil>>,
@@ -181,13 +213,19 @@ impl Captured {
         Self(Arc::new(Mutex::new(Kept { limit, ..Kept::default() })))
     }
 
-    /// All of it.
-    fn bytes(&self) -> Result<Vec<u8>, ReturnRule> {
+    /// Returns all of it for the command's answer.
+    fn answer(&self) -> Result<Vec<u8>, ReturnRule> {
         let mut kept = self.0.lock();
         if kept.written > kept.limit {
             return Err(ReturnRule::TooLarge { limit: kept.limit, got: kept.written });
         }
-        Ok(std::mem::take(&mut kept.bytes))
+        kept.is_answered = true;
+        Ok(kept.bytes.clone())
+    }
+
+    /// Returns true if the command's answer has it.
+    pub(super) fn is_answered(&self) -> bool {
+        self.0.lock().is_answered
     }
 
     /// Hides these secrets in it from now on.
@@ -195,24 +233,35 @@ impl Captured {
         self.0.lock().veil = Some(veil);
     }
 
-    /// As text, without secrets: what no answer has taken. None: there is nothing.
+    /// Returns the text for an error that replaces the answer, without secrets. The text says where it was cut, and from where
+    /// on it is not UTF-8. None if nothing was written.
     pub(super) fn text(&self) -> Option<String> {
-        let (bytes, veil) = {
+        let (bytes, limit, left_out) = {
             let kept = self.0.lock();
-            (kept.bytes.clone(), kept.veil.clone())
+            (self.redacted(&kept), kept.limit, kept.written.saturating_sub(kept.bytes.len() as u64))
         };
-        let bytes = veil.iter().fold(bytes, |bytes, veil| veil.bytes(bytes));
-        (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned())
+        let (text, note) = readable(&bytes, limit);
+        let cut = (left_out > 0).then(|| format!("{left_out} more bytes were printed"));
+        let notes: Vec<_> = cut.into_iter().chain(note).collect();
+        match &*notes {
+            [] if text.is_empty() => None,
+            [] => Some(text.into_owned()),
+            notes => Some(format!("{text}\n[{}]", notes.join("; "))),
+        }
     }
 
-    /// Writes to the log what no answer has taken, once.
+    /// Writes it to the log, without secrets. The second time it writes nothing.
     pub(super) fn log(&self, lines: &Lines) {
         let bytes = {
             let mut kept = self.0.lock();
-            if std::mem::replace(&mut kept.is_logged, true) { Vec::new() } else { kept.bytes.clone() }
+            if std::mem::replace(&mut kept.is_logged, true) { Vec::new() } else { self.redacted(&kept) }
         };
         lines.write(LogSource::Stdout, &bytes);
         lines.finish();
+    }
+
+    fn redacted(&self, kept: &Kept) -> Vec<u8> {
+        kept.veil.iter().fold(kept.bytes.clone(), |bytes, veil| veil.bytes(bytes))
     }
 }
 
@@ -253,5 +302,37 @@ impl OutputStream for Captured {
 
     fn check_write(&mut self) -> StreamResult<usize> {
         Ok(PERMIT_BYTES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_that_is_not_utf_8_ends_within_the_limit() {
+        assert_eq!(readable("é\0".as_bytes(), 1), ("é\0".into(), None));
+        for (bytes, limit, expected, is_cut) in [
+            (&b"ok\xff"[..], 1000, "ok\u{fffd}", false),
+            (b"\xffab", 256 + 4, "\u{fffd}a", true),
+            (b"\xff\0\"", 256 + 9, "\u{fffd}\0", true),
+            (b"\xff", 1, "", true),
+        ] {
+            let (text, note) = readable(bytes, limit);
+            let note = note.unwrap_or_else(|| panic!("{bytes:?}"));
+            assert_eq!((&*text, note.contains("only its beginning")), (expected, is_cut), "{bytes:?}");
+            let json = serde_json::to_string(&text).unwrap().len() + serde_json::to_string(&note).unwrap().len();
+            assert!(json as u64 <= limit.max(BESIDE_TEXT), "{json} bytes of JSON of {bytes:?}");
+        }
+    }
+
+    #[test]
+    fn an_ended_programs_text_tells_what_it_lacks() {
+        let mut captured = Captured::up_to(300);
+        assert_eq!(captured.text(), None);
+        OutputStream::write(&mut captured, Bytes::from_static(b"a\n")).unwrap();
+        assert_eq!(captured.text().as_deref(), Some("a\n"));
+        OutputStream::write(&mut captured, Bytes::from(vec![b'x'; 400])).unwrap();
+        assert!(captured.text().unwrap().ends_with("x\n[102 more bytes were printed]"));
     }
 }

@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 #[expect(unreachable_pub, reason = "the generated bindings name them in a `pub use`")]
-pub use {http::Pending, secrets::Handle};
+pub use self::{http::Pending, secrets::Handle};
 use wasmtime::Engine;
 use wasmtime::component::Linker;
 

@@ -23,8 +23,8 @@ use crate::tool_error::{LimitHit, LimitKind};
 /// Bytes of the host's own memory that the objects of one cell may keep (requests, bodies, streams, listings), beside the
 /// cell's memory limit: as much as a store of keys holds. A process with N cells needs N times both.
 pub const HOST_BYTES: u64 = 16 << 20;
-/// Bytes of a body that is on its way: what the guest has written, and what waits in the channel.
-const OUTGOING: u64 = 3 * CHUNK as u64;
+/// Bytes of a body that is on its way, beside what the guest has written into it.
+const OUTGOING: u64 = CHUNK as u64;
 /// Bytes of an answer: its head, and the piece of its body that was read last.
 const INCOMING: u64 = 64 << 10;
 

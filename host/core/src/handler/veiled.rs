@@ -134,7 +134,9 @@ impl Veiled {
         match error {
             ToolError::HandlerRaised(raised) => {
                 self.maybe(&mut raised.panic_message);
-                self.maybe(&mut raised.stdout);
+                let mut stdout = raised.stdout.take().map(String::from);
+                self.maybe(&mut stdout);
+                raised.stdout = stdout.map(String::into_boxed_str);
                 raised.backtrace.iter_mut().for_each(|name| self.text(name));
             }
             ToolError::InvalidReturn(rule) => self.rule(rule),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ipnet::IpNet;
 
 use super::{Decision, Request, Rights};
-use crate::grants::{Directory, Grants, Method, Overlay, SCRATCH, Target, is_below};
+use crate::grants::{Directory, Grants, Method, Overlay, SCRATCH, TEMPORARY, Target, is_below};
 
 impl Rights {
     /// Whether the tool that made the call is allowed it, too.
@@ -22,7 +22,11 @@ impl Rights {
         match request {
             Request::Http { .. } | Request::Invoke { .. } => true,
             Request::File { path, .. } => {
-                is_below(path, SCRATCH) || host_path(own, path).is_some_and(|at| Some(at) == host_path(others, path))
+                let at = [own, others].map(|grants| host_path(grants, path));
+                match at {
+                    [None, None] => is_below(path, SCRATCH) || is_below(path, TEMPORARY),
+                    [one, other] => one.is_some() && one == other,
+                }
             }
             Request::Environment { name } => {
                 own.environment.get(name.as_ref()) == others.environment.get(name.as_ref())

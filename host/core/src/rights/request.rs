@@ -166,7 +166,10 @@ impl Request<'_> {
                 let covers = |name: &str, granted| *access <= granted && crate::grants::is_below(path, name);
                 let within = grants.directories.iter().any(|directory| covers(&directory.name, directory.access));
                 let is_temporary = covers(TEMPORARY, Access::Write)
-                    && !grants.directories.iter().any(|directory| directory.name == TEMPORARY);
+                    && !grants.directories.iter().any(|directory| {
+                        crate::grants::is_below(TEMPORARY, &directory.name)
+                            || crate::grants::is_below(path, &directory.name)
+                    });
                 within || grants.scratch.is_some() && (covers(SCRATCH, Access::Write) || is_temporary)
             }
             Self::Environment { name } => grants.environment.contains_key(name.as_ref()),

@@ -3,6 +3,7 @@
 //! In: how a call ended. Out: a [`HistoryEntry`]. Invariants: an entry always has both; if the result cannot be
 //! encoded, the response says so. Source: docs/contract.md, section 6, stages 4 and 9.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
@@ -126,7 +127,7 @@ impl FunctionResponse {
                 Err(_) => Self::error(encoded),
             };
         }
-        Self::Error { error: text(failure.to_string()), data: failure.data().cloned() }
+        Self::Error { error: text(failure.to_string()), data: failure.data().map(Cow::into_owned) }
     }
 
     /// A value as the encoder puts it, or as it is where there is none.

@@ -34,7 +34,7 @@ pub struct Raised {
     pub panic_message: Option<String>,
     /// The standard output of a command until then. Bytes that are no UTF-8 are shown as U+FFFD.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stdout: Option<String>,
+    pub stdout: Option<Box<str>>,
 }
 
 impl Raised {

@@ -125,14 +125,18 @@ async fn a_call_that_carries_a_secret_sends_nothing_more() {
 async fn of_requests_at_the_same_time_one_tells_of_a_secret() {
     let (server, seen, budget) = (Server::echoing().await, Arc::default(), Budget::default());
     let (egress, rights) = (Egress::new(), local(&server));
-    let begun: Vec<_> = (0..8)
+    let admitted: Vec<_> = (0..8)
         .map(|_| {
             let outgoing = with_body(get(&server.url("/")), OTHERS);
-            let admitted = admit(&rights, &budget, outgoing.method, &outgoing.target).unwrap();
-            let secrets = screen("GET https://own.example", &seen);
-            egress.begin(admitted, &budget, outgoing, secrets, Instant::now() + AMPLE).unwrap()
+            (admit(&rights, &budget, outgoing.method, &outgoing.target).unwrap(), outgoing)
         })
         .collect();
+    // The first that begins may be searched before the last one does.
+    let begin = |(admitted, outgoing)| {
+        let secrets = screen("GET https://own.example", &seen);
+        egress.begin(admitted, &budget, outgoing, secrets, Instant::now() + AMPLE).unwrap()
+    };
+    let begun: Vec<_> = admitted.into_iter().map(begin).collect();
     let mut ends = Vec::new();
     for begun in begun {
         ends.push(kind(&in_time(begun.whole()).await));

@@ -19,6 +19,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::filesystem::{Descriptor, Dir};
 use wasmtime_wasi::p2::FsResult;
@@ -30,6 +31,7 @@ use crate::call::CallFiles;
 use crate::directory::{Area, Hold, Mounts, Root, Scratch, is_exhausted};
 use crate::engine::cell::{Cell, Stop};
 use crate::engine::descriptors::Slot;
+use crate::engine::imports::chance::Chance;
 use crate::engine::recorder::joined;
 use crate::engine::retained::Retained;
 use crate::engine::shares::Way;
@@ -46,6 +48,10 @@ pub(in crate::engine) struct Files {
     ungranted: Option<(String, Access)>,
     /// The times that the guest has set last, in time since 1970: it is told these as they are.
     set: VecDeque<Duration>,
+    /// The generator of `/dev/urandom` in a cell with a seed.
+    chance: Option<Arc<Mutex<Chance>>>,
+    /// The log has the warning of a database that cannot be opened.
+    is_wal_told: bool,
 }
 
 /// Something that is open, and where it is counted.
@@ -85,6 +91,8 @@ impl Files {
             retained: Arc::default(),
             ungranted: None,
             set: VecDeque::new(),
+            chance: None,
+            is_wal_told: false,
         }
     }
 
@@ -123,7 +131,7 @@ impl Files {
         }
         if let Some(scratch) = &self.scratch {
             roots.push(scratch.root(SCRATCH)?);
-            if !roots.iter().any(|root| root.name == TEMPORARY) {
+            if !roots.iter().any(|root| is_below(TEMPORARY, &root.name)) {
                 roots.push(scratch.root(TEMPORARY)?);
             }
         }

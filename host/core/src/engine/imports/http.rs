@@ -83,7 +83,8 @@ impl Pollable for Pending {
 
 /// A response whose bytes are charged until it is taken.
 fn kept(charge: &mut Charge, response: http::Response) -> Sent {
-    let bytes = response.body.len() + response.headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+    let bytes =
+        response.body.len() + response.headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
     let problem = || format!("the responses that the call has not taken have more than {} MiB", HOST_BYTES >> 20);
     charge.grow(bytes as u64).map_err(|_| SendError::OverBudget(Share::Received, problem()))?;
     Ok(response)
@@ -123,15 +124,12 @@ impl http::Host for Cell {
 
 impl http::HostPending for Cell {
     fn subscribe(&mut self, pending: Resource<Pending>) -> wasmtime::Result<Resource<DynPollable>> {
-        self.called("http", "subscribe")?;
+        self.called("http", "[method]pending.subscribe")?;
         subscribe(&mut self.table, pending)
     }
 
-    async fn finish(
-        &mut self,
-        pending: Resource<Pending>,
-    ) -> wasmtime::Result<Result<http::Response, http::Fault>> {
-        self.called("http", "finish")?;
+    async fn finish(&mut self, pending: Resource<Pending>) -> wasmtime::Result<Result<http::Response, http::Fault>> {
+        self.called("http", "[method]pending.finish")?;
         let _served = self.served();
         let pending = self.table.get_mut(&pending)?;
         pending.ready().await;

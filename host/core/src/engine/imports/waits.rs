@@ -8,7 +8,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 use wasmtime::StoreContextMut;
 use wasmtime::component::{HasSelf, Linker, Resource, ResourceTable};
-use wasmtime_wasi::WasiView as _;
 use wasmtime_wasi::clocks::HostMonotonicClock as _;
 use wasmtime_wasi::p2::bindings::clocks::monotonic_clock;
 use wasmtime_wasi::p2::bindings::io::poll::{Host as _, HostPollable as _};
@@ -35,13 +34,23 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     poll.func_wrap_async(
         "poll",
         |mut store: StoreContextMut<'_, Cell>, (pollables,): (Vec<Resource<DynPollable>>,)| {
-            Box::new(async move { Ok((waiting(store.data_mut()).poll(pollables).await?,)) })
+            Box::new(async move {
+                let cell = store.data_mut();
+                let ready = waiting(cell, "poll")?.poll(pollables).await;
+                cell.awaits(None);
+                Ok((ready?,))
+            })
         },
     )?;
     poll.func_wrap_async(
         "[method]pollable.block",
         |mut store: StoreContextMut<'_, Cell>, (pollable,): (Resource<DynPollable>,)| {
-            Box::new(async move { waiting(store.data_mut()).block(pollable).await })
+            Box::new(async move {
+                let cell = store.data_mut();
+                let ended = waiting(cell, "[method]pollable.block")?.block(pollable).await;
+                cell.awaits(None);
+                ended
+            })
         },
     )?;
     let mut streams = linker.instance(STREAMS)?;
@@ -49,9 +58,14 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
         "[method]input-stream.blocking-read",
         |mut store: StoreContextMut<'_, Cell>, (stream, len): (Resource<DynInputStream>, u64)| {
             Box::new(async move {
-                let table = waiting(store.data_mut());
-                let read = table.blocking_read(stream, len).await;
-                Ok((told(table, read)?,))
+                let cell = store.data_mut();
+                cell.called("streams", "[method]input-stream.blocking-read")?;
+                // Only bodies of responses and files keep a reader waiting.
+                let is_body = cell.table.iter_mut().any(|object| object.is::<HostIncomingBody>());
+                cell.awaits(if is_body { Awaited::Http } else { Awaited::File });
+                let read = cell.table.blocking_read(stream, len).await;
+                cell.awaits(None);
+                Ok((told(&mut cell.table, read)?,))
             })
         },
     )?;
@@ -60,15 +74,17 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
         |mut store: StoreContextMut<'_, Cell>, (stream, bytes): (Resource<DynOutputStream>, Vec<u8>)| {
             Box::new(async move {
                 let cell = store.data_mut();
-                for _ in 0..=bytes.len() / PIECE {
+                cell.called("streams", "[method]output-stream.blocking-write-and-flush")?;
+                for _ in 0..bytes.len() / PIECE {
                     cell.count_host_call()?;
                 }
-                // No other stream waits.
+                // Only files keep a writer waiting.
                 cell.awaits(Awaited::File);
                 let written = match cell.table.get_mut(&stream) {
                     Ok(stream) => stream.blocking_write_and_flush(bytes.into()).await,
                     Err(error) => Err(error.into()),
                 };
+                cell.awaits(None);
                 Ok((told(&mut cell.table, written)?,))
             })
         },
@@ -78,6 +94,7 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
         |mut store: StoreContextMut<'_, Cell>, (stream, len): (Resource<DynOutputStream>, u64)| {
             Box::new(async move {
                 let cell = store.data_mut();
+                cell.called("streams", "[method]output-stream.blocking-write-zeroes-and-flush")?;
                 let written = zeroes(cell, &stream, len).await;
                 Ok((told(&mut cell.table, written)?,))
             })
@@ -87,11 +104,12 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// The cell's table, once it is noted what a call waits for that now begins.
-fn waiting(cell: &mut Cell) -> &mut ResourceTable {
-    let awaited = awaited(cell.ctx().table);
+/// Notes the object that a wait is for which now begins, and returns the cell's table.
+fn waiting<'a>(cell: &'a mut Cell, function: &'static str) -> wasmtime::Result<&'a mut ResourceTable> {
+    cell.called("poll", function)?;
+    let awaited = awaited(&mut cell.table);
     cell.awaits(awaited);
-    &mut cell.table
+    Ok(&mut cell.table)
 }
 
 /// Names the object that a guest waits for: a response sooner than a timer, which is often its bound.
@@ -99,11 +117,13 @@ fn awaited(table: &mut ResourceTable) -> Option<Awaited> {
     let mut found = None;
     for object in table.iter_mut() {
         let is_going = object.downcast_ref().is_some_and(Pending::is_going);
-        if is_going || object.is::<HostFutureIncomingResponse>() || object.is::<HostIncomingBody>() {
+        if is_going || matches!(object.downcast_ref(), Some(HostFutureIncomingResponse::Pending(_))) {
             return Some(Awaited::Http);
         }
         if object.is::<Timer>() {
             found = Some(Awaited::Timer);
+        } else if object.is::<HostIncomingBody>() && found.is_none() {
+            found = Some(Awaited::Http);
         }
     }
     found
@@ -119,6 +139,8 @@ async fn zeroes(cell: &mut Cell, stream: &Resource<DynOutputStream>, mut len: u6
     loop {
         cell.count_host_call().map_err(|stop| wasmtime_wasi::p2::StreamError::Trap(stop.into()))?;
         let piece = len.min(PIECE as u64);
+        // Streams that never wait would keep the deadline from being looked at.
+        tokio::task::yield_now().await;
         cell.table.get_mut(stream)?.blocking_write_and_flush(vec![0; piece as usize].into()).await?;
         len -= piece;
         if len == 0 {

@@ -59,12 +59,13 @@ fn body_stream(
     mut store: StoreContextMut<'_, Cell>,
     (body,): (Resource<HostOutgoingBody>,),
 ) -> wasmtime::Result<(Result<Resource<DynOutputStream>, ()>,)> {
+    Cell::traced("types", "[method]outgoing-body.write");
     let cell = store.data_mut();
     let stream = types::HostOutgoingBody::write(&mut cell.wasi_http(), body)?;
     if let (Ok(stream), Some(state)) = (&stream, &cell.wasi_http) {
         let stream = cell.table.get_mut(stream)?;
         let inner = std::mem::replace(stream, Box::new(SinkOutputStream));
-        *stream = Box::new(BodyStream { inner, held: BytesMut::new(), written: Arc::clone(&state.written) });
+        *stream = Box::new(BodyStream { inner, held: BytesMut::new(), written: Arc::clone(&state.hooks.written) });
     }
     Ok((stream,))
 }
@@ -73,8 +74,13 @@ fn body_stream(
 pub(in crate::engine) struct WasiHttpState {
     context: WasiHttpCtx,
     hooks: Hooks,
-    /// Bytes that the guest has written into bodies of requests.
-    written: Arc<AtomicU64>,
+}
+
+impl WasiHttpState {
+    /// Returns the bytes that the guest has written into bodies of requests.
+    pub(in crate::engine) fn written(&self) -> u64 {
+        self.hooks.written.load(Ordering::Relaxed)
+    }
 }
 
 impl Cell {
@@ -91,8 +97,9 @@ impl Cell {
                 latest: self.latest(),
                 invocation: Arc::clone(&self.invocation),
                 screening: self.screening(),
+                written: Arc::default(),
             };
-            self.wasi_http = Some(Box::new(WasiHttpState { context, hooks, written: Arc::default() }));
+            self.wasi_http = Some(Box::new(WasiHttpState { context, hooks }));
         }
         let state = self.wasi_http.as_mut().expect("made above");
         WasiHttpCtxView { ctx: &mut state.context, table: &mut self.table, hooks: &mut state.hooks }
@@ -106,6 +113,8 @@ struct Hooks {
     latest: Instant,
     invocation: Arc<Invocation>,
     screening: Screening,
+    /// Bytes that the guest has written into bodies of requests, those that were refused included.
+    written: Arc<AtomicU64>,
 }
 
 /// The stream of a request's body. It gathers what is written, in whole pieces, so that a body of any writes fits the channel
@@ -116,11 +125,16 @@ struct BodyStream {
     written: Arc<AtomicU64>,
 }
 
+/// Returns true if the bodies of a call hold more than it may send.
+fn is_too_much(written: u64) -> bool {
+    written > DEFAULT_SENT && stands(Defence::SentBytes)
+}
+
 impl OutputStream for BodyStream {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         let size = bytes.len() as u64;
         let written = self.written.fetch_add(size, Ordering::Relaxed).saturating_add(size);
-        if written > DEFAULT_SENT && stands(Defence::SentBytes) {
+        if is_too_much(written) {
             let error = types::ErrorCode::HttpRequestBodySize(Some(written));
             return Err(StreamError::LastOperationFailed(error.into()));
         }
@@ -180,9 +194,10 @@ impl WasiHttpHooks for Hooks {
         _processed: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Box<dyn Future<Output = Result<Sent, Error>> + Send> {
         let (egress, budget, latest) = (self.egress.clone(), self.budget.clone(), self.latest);
-        let (screening, invocation) = (self.screening.clone(), Arc::clone(&self.invocation));
+        let (screening, invocation, written) =
+            (self.screening.clone(), Arc::clone(&self.invocation), Arc::clone(&self.written));
         let (head, body) = request.into_parts();
-        // Now, and not when its body is there: of what may not be sent, nothing is held.
+        // Now, and not when its body is there: of what may not be sent, no more is held than was written before.
         let span = host_span(&self.invocation, "wasi:http", "handle");
         let admitted = self.admit(&head, &span);
         let sending = async move {
@@ -193,6 +208,11 @@ impl WasiHttpHooks for Hooks {
                 return Ok((stand_in()?, done));
             };
             let body = whole(body, |bytes| admitted.pay(&budget, bytes)).await?;
+            // Of a body whose write failed there is only a part.
+            let written = written.load(Ordering::Relaxed);
+            if is_too_much(written) {
+                return Err(Error::HttpRequestBodySize(Some(written)));
+            }
             let (headers, times) = (headers(&head), times(options));
             let outgoing = Outgoing { method, target, headers, body, timeout: None, times };
             let secrets = screening.secrets(Vec::new()).await.map_err(fault)?;

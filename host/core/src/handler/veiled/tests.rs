@@ -78,7 +78,7 @@ fn nothing_that_a_tool_says_has_the_value_in_it() {
         assert!(!hidden.contains("canary") && !veiled().0.finds(shown.as_bytes()), "{shown}");
     }
     let mut raised = Raised::new(RaisedKind::Unreachable);
-    (raised.panic_message, raised.stdout) = (text(), text());
+    (raised.panic_message, raised.stdout) = (text(), text().map(String::into_boxed_str));
     let mut fault = Fault::new(VALUE, VALUE).with_got(VALUE);
     fault.nearest = text();
     fault.hint = text();

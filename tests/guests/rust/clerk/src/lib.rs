@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::hint::black_box;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -114,6 +114,11 @@ fn take(words: &[&str], held: &mut Vec<File>) -> io::Result<String> {
             let mut bytes = [0_u8; 16];
             // SAFETY: so many bytes are there to be written to.
             assert_eq!(unsafe { getentropy(bytes.as_mut_ptr(), bytes.len()) }, 0);
+            Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+        }
+        ["random"] => {
+            let mut bytes = [0_u8; 16];
+            File::open("/dev/urandom")?.read_exact(&mut bytes)?;
             Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
         }
         ["date"] => Ok(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos().to_string()),

@@ -2,6 +2,7 @@
 
 mod requests;
 
+use toolcell_guest::bindings::toolcell::tool::http as raw;
 use toolcell_guest::{abort, budget, http, invoke, json, kv, log, progress, secrets, tool, tools};
 use wasip2::cli::{environment, exit, stderr, stdin, stdout, terminal_stderr, terminal_stdin, terminal_stdout};
 use wasip2::clocks::{monotonic_clock, wall_clock};
@@ -54,6 +55,11 @@ fn credentials(url: &str) {
     assert_eq!(secret.name(), "token");
     assert!(!secrets::reveal("token").unwrap().is_empty());
     assert_eq!(http::get(url).secret(&secret).send().unwrap().status(), 200);
+    let (headers, body) = (Vec::new(), None);
+    let request = raw::Request { method: "GET".to_owned(), url: url.to_owned(), headers, body, timeout_ms: None };
+    let pending = raw::start(&request, None).unwrap();
+    pending.subscribe().block();
+    assert_eq!(pending.finish().unwrap().status, 200);
 }
 
 fn surroundings() {

@@ -1,13 +1,16 @@
 //! `/dev/null` and `/dev/urandom`: files with nothing of the host behind them, which need no grant.
 //!
-//! Source: docs/threat-model.md, row 32.
+//! Source: docs/threat-model.md, rows 6 and 53.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use rand_core::TryRng as _;
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::filesystem::Descriptor;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
-    DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, MetadataHashValue,
+    DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, MetadataHashValue, OpenFlags,
 };
 use wasmtime_wasi::p2::pipe::{ClosedInputStream, SinkOutputStream};
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsResult, InputStream, Pollable, StreamError, StreamResult};
@@ -40,7 +43,13 @@ impl Device {
         table.get(&Resource::<Self>::new_borrow(fd.rep())).ok().copied()
     }
 
-    pub(super) fn push(self, table: &mut ResourceTable) -> FsResult<Resource<Descriptor>> {
+    pub(super) fn open(self, table: &mut ResourceTable, flags: OpenFlags) -> FsResult<Resource<Descriptor>> {
+        if flags.contains(OpenFlags::DIRECTORY) {
+            return Err(ErrorCode::NotDirectory.into());
+        }
+        if flags.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE) {
+            return Err(ErrorCode::Exist.into());
+        }
         Ok(Resource::new_own(table.push(self)?.rep()))
     }
 
@@ -93,21 +102,23 @@ impl Cell {
         Ok(self.table.push(reader)?)
     }
 
-    fn randomness(&self) -> Randomness {
-        let chance = |seed| Chance::new(seed, &self.invocation.call.id, Purpose::Device);
-        Randomness(self.world().seed.map(chance))
+    fn randomness(&mut self) -> Randomness {
+        let Some(seed) = self.world().seed else { return Randomness(None) };
+        let call = self.invocation.call.id.clone();
+        let made = || Arc::new(Mutex::new(Chance::new(seed, &call, Purpose::Device)));
+        Randomness(Some(Arc::clone(self.files().chance.get_or_insert_with(made))))
     }
 }
 
-/// Bytes of the cell's own seed; without one the system's.
-struct Randomness(Option<Chance>);
+/// Bytes of the generator that all devices of the cell share, if it has a seed; else bytes of the system.
+struct Randomness(Option<Arc<Mutex<Chance>>>);
 
 impl Randomness {
-    fn bytes(&mut self, len: usize) -> Result<Vec<u8>, getrandom::Error> {
+    fn bytes(&self, len: usize) -> Result<Vec<u8>, getrandom::Error> {
         let mut bytes = vec![0; len];
-        match &mut self.0 {
+        match &self.0 {
             Some(chance) => {
-                let Ok(()) = chance.try_fill_bytes(&mut bytes);
+                let Ok(()) = chance.lock().try_fill_bytes(&mut bytes);
             }
             None => getrandom::fill(&mut bytes)?,
         }

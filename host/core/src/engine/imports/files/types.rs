@@ -66,7 +66,7 @@ impl HostDescriptor for Cell {
     ) -> FsResult<Fd> {
         self.count_host_call().map_err(FsError::trap)?;
         if let Some(device) = self.device(&fd, &path) {
-            return device.push(&mut self.table);
+            return device.open(&mut self.table, open_flags);
         }
         let opening = Opening {
             read: flags.contains(DescriptorFlags::READ),
@@ -101,8 +101,8 @@ impl HostDescriptor for Cell {
             Ok((opened, is_wal))
         });
         let opened = opened.await.map(|(opened, is_wal)| {
-            if is_wal {
-                self.log(LogLevel::Warn, &format!("`{shown}` {WAL}"));
+            if is_wal && !std::mem::replace(&mut self.files().is_wal_told, true) {
+                self.invocation.noted(LogLevel::Warn, format!("`{shown}` {WAL}"));
             }
             opened
         });
@@ -222,8 +222,9 @@ impl HostDescriptor for Cell {
     }
 
     async fn set_times(&mut self, fd: Fd, accessed: NewTimestamp, modified: NewTimestamp) -> FsResult<()> {
+        self.look(&fd, async move |host, fd| host.set_times(fd, accessed, modified).await).await?;
         self.files().sets([accessed, modified]);
-        self.look(&fd, async move |host, fd| host.set_times(fd, accessed, modified).await).await
+        Ok(())
     }
 
     async fn set_times_at(
@@ -234,11 +235,12 @@ impl HostDescriptor for Cell {
         accessed: NewTimestamp,
         modified: NewTimestamp,
     ) -> FsResult<()> {
-        self.files().sets([accessed, modified]);
         if !flags.contains(PathFlags::SYMLINK_FOLLOW) {
             let look =
                 async move |host: &mut View<'_>, fd| host.set_times_at(fd, flags, path, accessed, modified).await;
-            return self.look(&fd, look).await;
+            self.look(&fd, look).await?;
+            self.files().sets([accessed, modified]);
+            return Ok(());
         }
         // The engine's own way opens what is there, and would wait for the other end of a pipe.
         let (dir, area) = self.writable(&fd)?;
@@ -251,7 +253,9 @@ impl HostDescriptor for Cell {
                 Opened::Directory(file) | Opened::File(file, _) => file.set_times(times),
             }
         })
-        .await
+        .await?;
+        self.files().sets([accessed, modified]);
+        Ok(())
     }
 
     // -- what only looks, or says how something will be used
@@ -332,10 +336,11 @@ impl HostDescriptor for Cell {
     }
 
     async fn is_same_object(&mut self, one: Fd, other: Fd) -> wasmtime::Result<bool> {
-        let [first, second] = [&one, &other].map(|fd| is_ungranted(&self.table, fd));
-        if first || second {
+        // None is a file or a directory of the host.
+        let [first, second] = [&one, &other].map(|fd| (is_ungranted(&self.table, fd), Device::of(&self.table, fd)));
+        if [first, second].iter().any(|of_none| *of_none != (false, None)) {
             self.count_host_call()?;
-            return Ok(first && second);
+            return Ok(first == second);
         }
         let same = match self.seen(&other) {
             Ok(other) => {

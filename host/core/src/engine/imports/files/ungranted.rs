@@ -24,7 +24,7 @@ pub(super) const NAME: &str = "/";
 /// The directory of devices, which is another one of the kind.
 pub(super) const DEVICES: &str = "/dev";
 
-/// What the table holds for it: its name.
+/// Its name, as the table holds it.
 struct UngrantedRoot(&'static str);
 
 /// Makes one with this name.
