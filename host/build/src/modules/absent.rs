@@ -12,11 +12,11 @@ const PRESENT: &str = "AbortController AbortSignal AggregateError Array ArrayBuf
     Int8Array InternalError Iterator JSON Map Math NaN Number Object Promise Proxy RangeError ReadableStream
     ReadableStreamDefaultReader ReferenceError Reflect RegExp Request Response Set SharedArrayBuffer String SuppressedError Symbol
     SyntaxError TextDecoder TextEncoder TypeError URIError URL URLSearchParams Uint16Array Uint32Array Uint8Array
-    Uint8ClampedArray WeakMap WeakRef WeakSet atob btoa clearImmediate clearInterval clearTimeout console crypto decodeURI
+    Uint8ClampedArray WeakMap WeakRef WeakSet arguments atob btoa clearImmediate clearInterval clearTimeout console crypto decodeURI
     decodeURIComponent encodeURI encodeURIComponent escape eval fetch globalThis isFinite isNaN parseFloat parseInt performance
     queueMicrotask self setImmediate setInterval setTimeout structuredClone undefined unescape";
 /// Names that a CommonJS module has besides.
-const COMMON_JS: [&str; 4] = ["arguments", "exports", "module", "require"];
+const COMMON_JS: [&str; 3] = ["exports", "module", "require"];
 /// Names and their replacements. Of packages only these are told: what else they use may be for another place.
 const INSTEAD: [(&str, &str); 16] = [
     ("require", "use import"),
