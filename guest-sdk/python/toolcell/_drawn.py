@@ -28,6 +28,8 @@ _DATES = ("now", "today", "utcnow")
 _NUMBERS = ("getrandbits", "random")
 # Clocks that count from no fixed time, and which takes their place: `process_time` counts from the start of the build.
 _RELATIVE = {"process_time": "monotonic", "monotonic": "monotonic", "perf_counter": "perf_counter"}
+# Seconds of the monotonic clock when a call begins.
+_BEGIN = 24 * 60 * 60
 _WHY = "works in a handler only: at the top of a module, each call would get the same value"
 # These call their first argument, which is not seen if it is a function in C.
 _CALLERS = (filter, iter, itertools.starmap, map)
@@ -55,8 +57,8 @@ class Watch:
         random.Random.seed, random.Random.setstate = _noted_seed, _noted_state
         random.seed, random.setstate = random._inst.seed, random._inst.setstate
         for name, clock in _RELATIVE.items():
-            _stop(name, getattr(time, clock), 0.0)
-            _stop(f"{name}_ns", getattr(time, f"{clock}_ns"), 0)
+            _stop(name, getattr(time, clock), float(_BEGIN))
+            _stop(f"{name}_ns", getattr(time, f"{clock}_ns"), _BEGIN * 10**9)
         sys.monitoring.use_tool_id(_TOOL_ID, "toolcell")
         sys.monitoring.register_callback(_TOOL_ID, sys.monitoring.events.CALL, self._called)
         sys.monitoring.set_events(_TOOL_ID, sys.monitoring.events.CALL)
