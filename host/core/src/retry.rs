@@ -18,7 +18,7 @@ use crate::middleware::Middleware;
 use crate::patience;
 use crate::policy::Failure;
 use crate::tool::Tool;
-use crate::tool_error::{Timeout, ToolError};
+use crate::tool_error::ToolError;
 
 /// Attempts of a call, the first included. A call that fails three times in a row will most likely fail a fourth time.
 pub const DEFAULT_ATTEMPTS: u32 = 3;
@@ -225,12 +225,7 @@ impl Retrying {
 /// The last attempt had what was left of the call's time: its timeout is told as the call's.
 fn of_the_call(call: &Invocation, result: CallResult) -> CallResult {
     let CallResult::ToolError(ToolError::Timeout(timeout)) = result else { return result };
-    let (budget, used) = (call.limits.timeout, call.started.elapsed());
-    CallResult::ToolError(ToolError::Timeout(match timeout {
-        Timeout::Fuel { .. } => timeout,
-        Timeout::Deadline { stdout, .. } => Timeout::Deadline { budget, used, stdout },
-        Timeout::Blocked { awaited, stdout, .. } => Timeout::Blocked { budget, used, awaited, stdout },
-    }))
+    CallResult::ToolError(ToolError::Timeout(timeout.lasting(call.limits.timeout, call.started.elapsed())))
 }
 
 impl Middleware for Retrying {

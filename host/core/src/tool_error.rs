@@ -162,6 +162,15 @@ impl Timeout {
         stdout.as_deref()
     }
 
+    /// Returns it with these durations in place of its own. Fuel stays.
+    pub(crate) fn lasting(self, budget: Duration, used: Duration) -> Self {
+        match self {
+            Self::Fuel { .. } => self,
+            Self::Deadline { stdout, .. } => Self::Deadline { budget, used, stdout },
+            Self::Blocked { awaited, stdout, .. } => Self::Blocked { budget, used, awaited, stdout },
+        }
+    }
+
     /// Returns the place of the standard output.
     pub(crate) fn stdout_mut(&mut self) -> &mut Option<String> {
         let (Self::Fuel { stdout, .. } | Self::Deadline { stdout, .. } | Self::Blocked { stdout, .. }) = self;

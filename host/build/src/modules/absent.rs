@@ -46,8 +46,8 @@ pub(super) struct Absent {
     /// A file and a line for each name, of each package once.
     names: BTreeMap<(String, String), (String, u32)>,
     uses_intl: bool,
-    /// Sentences on calls of `import()`.
-    imports: BTreeSet<String>,
+    /// The first line of each file's calls of `import()` that find nothing, by the reason.
+    imports: BTreeMap<(String, String), u32>,
 }
 
 impl Absent {
@@ -69,11 +69,7 @@ impl Absent {
 
     /// Adds a call of `import()` that finds nothing, and why.
     pub(super) fn add_import(&mut self, file: &str, line: u32, why: &str) {
-        // One of a package's files is enough.
-        let is_new = !self.imports.iter().any(|told| told.starts_with(&format!("{file}:")) && told.ends_with(why));
-        if is_new {
-            self.imports.insert(format!("{file}:{line}: {why}"));
-        }
+        self.imports.entry((file.to_owned(), why.to_owned())).or_insert(line);
     }
 
     /// The packages that use names of a page in a browser.
@@ -95,6 +91,7 @@ impl Absent {
             let advice = INSTEAD.iter().find(|(known, _)| known == name).map_or(other, |(_, advice)| advice);
             format!("{file}:{line}: `{name}` is not there in a component: {advice}")
         });
-        told.chain(self.imports.iter().cloned()).collect()
+        let imports = self.imports.iter().map(|((file, why), line)| format!("{file}:{line}: {why}"));
+        told.chain(imports).collect()
     }
 }

@@ -9,6 +9,7 @@ use crate::scripted::Say::{
     Blocked, Busy, BusyFor, Cancelled, Died, Error, Hang, Invalid, Ok, OutOfFuel, Overloaded, Trap,
 };
 use crate::scripted::{Say, Scripted, assert_delegates, invocation};
+use crate::tool_error::Timeout;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -118,8 +118,7 @@ fn in_full(result: CallResult, invocation: &Invocation, spent: u64) -> CallResul
         Timeout::Fuel { used, stdout, .. } => {
             Timeout::Fuel { budget: invocation.limits.fuel, used: spent.saturating_add(used), stdout }
         }
-        Timeout::Deadline { stdout, .. } => Timeout::Deadline { budget, used, stdout },
-        Timeout::Blocked { awaited, stdout, .. } => Timeout::Blocked { budget, used, awaited, stdout },
+        Timeout::Deadline { .. } | Timeout::Blocked { .. } => timeout.lasting(budget, used),
     }))
 }
 

@@ -81,10 +81,14 @@ impl Pollable for Pending {
     }
 }
 
+/// The bytes of names and values.
+fn bytes_of(headers: &[(String, String)]) -> usize {
+    headers.iter().map(|(name, value)| name.len() + value.len()).sum()
+}
+
 /// A response whose bytes are charged until it is taken.
 fn kept(charge: &mut Charge, response: http::Response) -> Sent {
-    let bytes =
-        response.body.len() + response.headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+    let bytes = response.body.len() + bytes_of(&response.headers);
     let problem = || format!("the responses that the call has not taken have more than {} MiB", HOST_BYTES >> 20);
     charge.grow(bytes as u64).map_err(|_| SendError::OverBudget(Share::Received, problem()))?;
     Ok(response)
@@ -112,8 +116,8 @@ impl http::Host for Cell {
     ) -> wasmtime::Result<Result<Resource<Pending>, http::Fault>> {
         self.called("http", "start")?;
         let _served = self.served();
-        let bytes = request.url.len() + request.body.as_ref().map_or(0, Vec::len);
-        let bytes = bytes + request.headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+        let body = request.body.as_ref().map_or(0, Vec::len);
+        let bytes = request.url.len() + body + bytes_of(&request.headers);
         let charge = self.files().retained().charge(bytes as u64)?;
         match self.started(request, credential).await? {
             Ok(going) => Ok(Ok(self.table.push(Pending { state: State::Going(going), charge })?)),
@@ -236,7 +240,7 @@ impl Cell {
 }
 
 /// Tells observers what was denied on the way out, after all that was asked here.
-fn tell(invocation: &Invocation, error: &SendError) {
+pub(super) fn tell(invocation: &Invocation, error: &SendError) {
     if let Some(denial) = error.denial() {
         invocation.denied(denial);
     }

@@ -26,7 +26,7 @@ use wasmtime_wasi_http::{
     WasiHttpCtxView, WasiHttpHooks,
 };
 
-use super::http::{STAND_IN, STAND_IN_TYPE, is_sent};
+use super::http::{STAND_IN, STAND_IN_TYPE, is_sent, tell};
 use crate::defence::{Defence, stands};
 use crate::egress::{self, Admitted, Budget, DEFAULT_SENT, Egress, Outgoing, SendError, Share, Stage, Times};
 use crate::engine::cell::{Cell, authorized};
@@ -164,7 +164,7 @@ impl Pollable for BodyStream {
 impl Drop for BodyStream {
     fn drop(&mut self) {
         if !self.held.is_empty() {
-            // Where the request is over, its body is of no use.
+            // The request has ended: nothing reads its body.
             let _ = self.inner.write(std::mem::take(&mut self.held).freeze());
         }
     }
@@ -284,9 +284,7 @@ async fn whole(mut body: WasiBody, mut pay: impl FnMut(usize) -> Result<(), Send
 
 /// Tells observers what was denied.
 fn told(invocation: &Invocation, error: SendError) -> Error {
-    if let Some(denial) = error.denial() {
-        invocation.denied(denial);
-    }
+    tell(invocation, &error);
     fault(error)
 }
 

@@ -38,7 +38,7 @@ impl Device {
         }
     }
 
-    /// The device that a descriptor is of.
+    /// Returns the device behind a descriptor, if it is one.
     pub(super) fn of(table: &ResourceTable, fd: &Resource<Descriptor>) -> Option<Self> {
         table.get(&Resource::<Self>::new_borrow(fd.rep())).ok().copied()
     }

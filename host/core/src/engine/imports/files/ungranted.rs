@@ -32,9 +32,14 @@ pub(super) fn push(table: &mut ResourceTable, name: &'static str) -> wasmtime::R
     Ok(Resource::new_own(table.push(UngrantedRoot(name))?.rep()))
 }
 
+/// Returns the name of the one that a descriptor is, if it is one.
+fn name(table: &ResourceTable, fd: &Resource<Descriptor>) -> Option<&'static str> {
+    table.get(&Resource::<UngrantedRoot>::new_borrow(fd.rep())).ok().map(|UngrantedRoot(name)| *name)
+}
+
 /// Whether a descriptor is one.
 pub(super) fn is_ungranted(table: &ResourceTable, fd: &Resource<Descriptor>) -> bool {
-    table.get(&Resource::<UngrantedRoot>::new_borrow(fd.rep())).is_ok()
+    name(table, fd).is_some()
 }
 
 /// Closes one.
@@ -59,9 +64,7 @@ pub(super) const STAT: DescriptorStat = DescriptorStat {
 impl Cell {
     /// The device that a path leads to, below one or below a root that is granted.
     pub(super) fn device(&mut self, fd: &Resource<Descriptor>, path: &str) -> Option<Device> {
-        let ungranted = self.table.get(&Resource::<UngrantedRoot>::new_borrow(fd.rep()));
-        let ungranted = ungranted.ok().map(|UngrantedRoot(name)| *name);
-        let name = match ungranted {
+        let name = match name(&self.table, fd) {
             Some(name) => name,
             None if self.files().place(fd).is_some_and(|place| place.is_root) => NAME,
             None => return None,
@@ -83,9 +86,7 @@ impl Cell {
         access: Access,
         is_directory: bool,
     ) -> FsResult<()> {
-        let Ok(&UngrantedRoot(name)) = self.table.get(&Resource::<UngrantedRoot>::new_borrow(fd.rep())) else {
-            return Ok(());
-        };
+        let Some(name) = name(&self.table, fd) else { return Ok(()) };
         self.count_host_call().map_err(FsError::trap)?;
         let path = joined(name, path);
         if let Some(recorder) = self.recorder() {
