@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use toolcell::{
-    Code, Component, ComponentBytes, Egress, Engine, EngineBuilder, Error, Grants, MAX_CELLS, Missing, Optimise, Proxy,
-    Recorder,
+    Code, Component, ComponentBytes, Egress, Engine, EngineBuilder, Error, Grants, MAX_CELLS, Missing, Optimise,
+    Placement, Proxy, Recorder,
 };
 
 use crate::args::{self, Global};
@@ -84,6 +84,14 @@ impl Engines<'_> {
     pub(crate) fn dry_run(mut self, recorder: &Recorder) -> Self {
         self.builder = self.builder.dry_run(recorder.clone());
         self.keeping_nothing = self.keeping_nothing.dry_run(recorder.clone());
+        self
+    }
+
+    /// Places cells in the caller's task. A single call has no neighbour: on threads of less urgency, a busy machine would end
+    /// it at its time limit.
+    pub(crate) fn inline(mut self) -> Self {
+        self.builder = self.builder.placement(Placement::Inline);
+        self.keeping_nothing = self.keeping_nothing.placement(Placement::Inline);
         self
     }
 

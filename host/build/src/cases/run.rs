@@ -9,8 +9,8 @@ use serde_json::Value;
 use toolcell::kv::{KeyStore as _, Namespace, SqliteStore};
 use toolcell::{
     Answer, CallContext, CallOptions, CallResult, Completion, Component, ComponentBytes, ComponentKind, Definition,
-    Egress, Engine, EngineBuilder, Grants, HttpRule, Isolation, Json, Method, Missing, Need, Optimise, Placed, Resume,
-    Secret, SecretUse, StoredSecrets, Target, ToolCall, ToolError,
+    Egress, Engine, EngineBuilder, Grants, HttpRule, Isolation, Json, Method, Missing, Need, Optimise, Placed,
+    Placement, Resume, Secret, SecretUse, StoredSecrets, Target, ToolCall, ToolError,
 };
 
 use super::coverage::coverage;
@@ -61,7 +61,8 @@ impl Cases {
     pub fn read(engine: EngineBuilder, component: &Path, files: &[PathBuf]) -> Result<Self, Error> {
         let bytes = fs::read(component).map_err(|error| Error::file("read", component, &error))?;
         let files: Result<_, Error> = files.iter().map(|path| Ok((path.clone(), file::read(path)?))).collect();
-        let engine = engine.isolation(Isolation::Strict).optimise(Optimise::Never);
+        // A case has no neighbour: on threads of less urgency, a busy machine would end it at its time limit.
+        let engine = engine.isolation(Isolation::Strict).optimise(Optimise::Never).placement(Placement::Inline);
         Ok(Self { engine, component: bytes, kind: ComponentKind::Tools, files: files? })
     }
 
