@@ -33,7 +33,7 @@ mod services;
 /// Builds each project and runs its cases.
 pub(crate) fn run() -> Result<()> {
     let bench = Bench::install()?;
-    let mut failed = Vec::new();
+    let mut failed: Vec<String> = Vec::new();
     let made = bench.place.join("new");
     remove(&made)?;
     let examples = ["python", "c"].map(|language| projects(&root().join("example-tools").join(language)));
@@ -53,9 +53,7 @@ pub(crate) fn run() -> Result<()> {
     let lock = made.join("new-rust/Cargo.lock");
     let pinned = fs::read(&lock)?;
     for project in projects(&common())?.into_iter().chain(examples).chain(with_packages).chain(new) {
-        if !bench.passes(&project)? {
-            failed.push(name_of(&project));
-        }
+        failed.extend(bench.fault(&project)?);
     }
     if fs::read(&lock)? != pinned {
         failed.push("new-rust, whose Cargo.lock is not complete".to_owned());
@@ -72,7 +70,7 @@ pub(crate) fn run() -> Result<()> {
     // As an author without the compilers goes: each build tells the command that installs its own.
     let walk = "first_tool::a_build_without_its_compiler_tells_the_command_that_leads_on";
     cargo(root(), &["test", "--workspace", "--locked", "--test", "command", "--", "--ignored", "--exact", walk])?;
-    ensure!(failed.is_empty(), "these projects failed, see above: {}", failed.join(", "));
+    ensure!(failed.is_empty(), "these projects failed, see above:\n{}", failed.join("\n"));
     Ok(())
 }
 
@@ -117,24 +115,37 @@ impl Bench {
         Ok(command)
     }
 
-    /// Whether a project builds and passes its cases, and those of every language if it is one of `tests/languages`.
-    fn passes(&self, project: &Path) -> Result<bool> {
+    /// Builds a project and runs its cases, and those of every language if it is one of `tests/languages`. Returns the name
+    /// of a project that fails, with what did not hold.
+    fn fault(&self, project: &Path) -> Result<Option<String>> {
         let name = name_of(project);
         let component = self.place.join(format!("{name}.wasm"));
         say(&format!("{name}\n"));
-        let mut is_good = self.toolcell(&words!["build", "--output", &component, project])?;
-        let shared =
-            project.starts_with(common()).then(|| common_cases(&common(), project, &self.place)).transpose()?;
-        for cases in shared.into_iter().chain(has_cases(project).then(|| project.to_owned())) {
-            is_good = is_good && self.toolcell(&words!["test", "--component", &component, &cases])?;
+        if !self.toolcell(&words!["build", "--output", &component, project])? {
+            return Ok(Some(format!("{name}: it is not built")));
         }
-        if project.starts_with(common()) {
+        let is_common = project.starts_with(common());
+        let shared = is_common.then(|| common_cases(&common(), project, &self.place)).transpose()?;
+        for cases in shared.into_iter().chain(has_cases(project).then(|| project.to_owned())) {
+            let done = self.command(&words!["test", "--component", &component, &cases])?.output();
+            let done = done.context("the command does not start")?;
+            let told = [done.stdout, done.stderr].concat();
+            let told = String::from_utf8_lossy(&told);
+            say(&told);
+            if !done.status.success() {
+                let failed: Vec<_> = told.lines().filter(|line| !line.starts_with("ok ")).collect();
+                return Ok(Some(format!("{name}: {}", failed.join("\n"))));
+            }
+        }
+        if is_common {
             let mut words = vec![OsStr::new("run"), component.as_os_str(), OsStr::new("how=waits")];
             words.extend(services::GRANTS.iter().flat_map(|grant| ["--grant", grant]).map(OsStr::new));
             words.extend(["--fuel", "1000G", "--timeout", "2m"].map(OsStr::new));
-            is_good = is_good && services::work(&mut self.command(&words)?)?;
+            if !services::work(&mut self.command(&words)?)? {
+                return Ok(Some(format!("{name}: log, progress and abort")));
+            }
         }
-        Ok(is_good)
+        Ok(None)
     }
 
     /// The names of the files that are built although they should not be, or with other messages than those in their first lines.
@@ -255,7 +266,7 @@ mod tests {
     #[ignore = "needs the registry of Python: `cargo xtask languages` does the same"]
     fn asyncio_run_works_in_a_function_that_is_not_async() {
         let bench = Bench::install().expect("the registry is in reach");
-        assert!(bench.passes(&common().join("python")).expect("the compiler runs"));
+        assert_eq!(bench.fault(&common().join("python")).expect("the compiler runs"), None);
     }
 
     #[test]
