@@ -68,7 +68,7 @@ pub(crate) fn build(folder: &Path, entry: &str, tell: &dyn Fn(Step)) -> Result<(
     let text = format!("from toolcell._load import load\n\nTool = load({module:?}, {below:?})\n");
     scratch.write(&format!("sdk/{ENTRY}.py"), &text)?;
     let out = scratch.join("out.wasm");
-    let mut command = program.command();
+    let mut command = program.command(&folder);
     command.env("TMPDIR", &temporary).arg("-d").arg(scratch.join("wit")).args([
         "-w",
         WORLD,
@@ -111,14 +111,19 @@ fn run(command: &mut Command, longest: Duration, module: &Module<'_>) -> Result<
     }
 }
 
-/// How componentize-py is started.
+/// The words that start componentize-py.
 struct Program(Vec<PathBuf>);
 
 impl Program {
-    fn command(&self) -> Command {
+    /// Returns the command. It takes packages from the project's environment, or from the one that the program is in.
+    fn command(&self, folder: &Path) -> Command {
         let mut command = bounded::command(&self.0[0]);
         command.args(&self.0[1..]).env("PYTHONDONTWRITEBYTECODE", "1").env("RUST_BACKTRACE", "0");
-        if let Some(bin) = self.0[0].parent().filter(|bin| bin.join("python3").is_file()) {
+        let project = venv::program(folder, "python3");
+        // A module of the `python3` of `PATH` is not in the project's.
+        let project = if self.0.len() == 1 { project.parent() } else { None };
+        let bins = project.into_iter().chain(self.0[0].parent());
+        if let Some(bin) = bins.into_iter().find(|bin| bin.join("python3").is_file()) {
             // As if the environment were activated: componentize-py takes packages from the first `python3` of `PATH`.
             let path = std::env::var_os("PATH").unwrap_or_default();
             let places = std::iter::once(bin.to_owned()).chain(std::env::split_paths(&path));
@@ -137,7 +142,7 @@ fn find(folder: &Path) -> Result<Program, String> {
     let mut others = Vec::new();
     for candidate in candidates {
         let program = Program(candidate);
-        let Ok(Some(answer)) = bounded::output(program.command().arg("--version"), LONGEST) else { continue };
+        let Ok(Some(answer)) = bounded::output(program.command(folder).arg("--version"), LONGEST) else { continue };
         let version = String::from_utf8_lossy(&answer.stdout);
         match version.split_whitespace().last() {
             Some(VERSION) if answer.status.success() => return Ok(program),
@@ -255,7 +260,7 @@ mod tests {
     fn a_module_that_does_not_end_is_told_as_one_of_javascript_is() {
         let endless = Program(["/bin/sh", "-c", "while :; do :; done"].map(PathBuf::from).to_vec());
         let error = run(
-            &mut endless.command(),
+            &mut endless.command(Path::new(".")),
             Duration::from_millis(200),
             &Module { folder: Path::new("."), name: "src/tool.py", below: "src/" },
         )
