@@ -8,12 +8,13 @@ use std::{env, fs};
 const COMMENTS: [&str; 4] = ["//", "/**", "* ", "*/"];
 
 /// The parts of the module, in order.
-const FILES: [&str; 13] = [
+const FILES: [&str; 14] = [
     "src/prelude.js",
     "src/web/events.js",
     "src/web/timers.js",
     "src/web/text.js",
     "src/web/locale.js",
+    "src/web/builtins.js",
     "src/web/url.js",
     "src/web/streams.js",
     "src/web/body.js",

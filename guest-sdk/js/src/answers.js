@@ -86,7 +86,10 @@ runtime.answers = {
     })));
   },
   // The modules are evaluated, and no work is left.
-  loaded: () => handled(host.unhandled()),
+  loaded() {
+    if (Date.now === nowWhileLoading) Date.now = plainNow;
+    handled(host.unhandled());
+  },
   warnings: () => stringify([...warnings]),
   validate: async (name, args) => {
     isEnding = false;

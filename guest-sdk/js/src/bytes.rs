@@ -45,7 +45,13 @@ fn boundary(tail: &[u8]) -> usize {
 }
 
 /// The text of bytes; none if it has to be valid and is not.
-pub(crate) fn decode_as<'js>(ctx: Ctx<'js>, label: String, from: Value<'js>, is_fatal: bool, keeps_mark: bool) -> Result<Value<'js>> {
+pub(crate) fn decode_as<'js>(
+    ctx: Ctx<'js>,
+    label: String,
+    from: Value<'js>,
+    is_fatal: bool,
+    keeps_mark: bool,
+) -> Result<Value<'js>> {
     let bytes = bytes(from)?;
     let encoding = Encoding::for_label(label.as_bytes()).unwrap_or(UTF_8);
     let text = match (is_fatal, keeps_mark) {

@@ -10,8 +10,8 @@ use serde_json::{Value as Json, json};
 use toolcell_guest::bindings::toolcell::tool::{abort, budget, http, invoke, kv, log, progress, reveal, secrets};
 
 use crate::outcome::bytes;
-use crate::{flights, rejections, state, url};
 use crate::wasi::wasi::random::random::get_random_bytes;
+use crate::{flights, rejections, state, url};
 
 /// Keys that are asked for at once.
 const PAGE: u32 = 100;

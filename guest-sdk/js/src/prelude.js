@@ -164,7 +164,12 @@ export const kv = {
   },
   get(key) {
     const bytes = this.getBytes(key);
-    return bytes === undefined ? undefined : exactJson(host.decode(bytes));
+    if (bytes === undefined) return undefined;
+    try {
+      return exactJson(host.decode(bytes));
+    } catch (error) {
+      throw new SyntaxError(`the value of the key ${key} is not JSON, read it with getBytes: ${error.message}`);
+    }
   },
   setBytes(key, value, { ttlMs } = {}) {
     granted("kv", "kv");

@@ -81,10 +81,11 @@ fn parsed(text: &str, base: Option<&str>) -> Option<Parsed> {
     };
     let blank = |character: char| character <= ' ';
     let clean: String = text.trim_matches(blank).chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
-    let scheme = clean.split_once(':').map(|(scheme, rest)| (scheme.to_ascii_lowercase(), rest)).filter(|(scheme, _)| {
-        scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
-    });
+    let scheme =
+        clean.split_once(':').map(|(scheme, rest)| (scheme.to_ascii_lowercase(), rest)).filter(|(scheme, _)| {
+            scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+                && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+        });
     match (&scheme, &base) {
         (Some((scheme, rest)), base) if scheme == "file" => {
             let base = base.as_ref().and_then(Parsed::file);
@@ -115,7 +116,8 @@ fn mended(url: &mut Url) {
         }
     } else if url.path().ends_with(' ') {
         let path = url.path();
-        let text = format!("{}{}%20{}", &url[..Position::BeforePath], &path[..path.len() - 1], &url[Position::AfterPath..]);
+        let text =
+            format!("{}{}%20{}", &url[..Position::BeforePath], &path[..path.len() - 1], &url[Position::AfterPath..]);
         if let Ok(mended) = Url::parse(&text) {
             *url = mended;
         }
@@ -134,7 +136,19 @@ impl Parsed {
         let parts = match self {
             Self::File(file) => {
                 let host = &file.host;
-                json!([self.to_string(), "null", "file:", "", "", host, host, "", file.path(), file.search(), file.hash()])
+                json!([
+                    self.to_string(),
+                    "null",
+                    "file:",
+                    "",
+                    "",
+                    host,
+                    host,
+                    "",
+                    file.path(),
+                    file.search(),
+                    file.hash()
+                ])
             }
             Self::Url(url) => json!([
                 quirks::href(url),

@@ -55,10 +55,4 @@ for (const [name, value] of Object.entries({
     return SUPPORTED[key]();
   },
 })) Object.defineProperty(Intl, name, { value, configurable: true, writable: true });
-// An array hands its arguments on.
-for (const type of [Array, Object.getPrototypeOf(Uint8Array)]) {
-  method(type, "toLocaleString", function toLocaleString(locales, options) {
-    return Array.prototype.map.call(this, (item) => (item === undefined || item === null ? "" : item.toLocaleString(locales, options))).join(",");
-  });
-}
 Object.defineProperty(globalThis, "Intl", { value: Intl, configurable: true, writable: true });

@@ -16,10 +16,13 @@ const OTHER_UNITS = `acre bit byte celsius centimeter degree fahrenheit fluid-ou
   kilogram kilometer liter megabit megabyte meter mile mile-scandinavian milliliter millimeter ounce percent petabyte pound stone terabit terabyte yard`.split(/\s+/);
 const SYMBOLS = {
   AUD: "A$", BRL: "R$", CAD: "CA$", CNY: "CN¥", EUR: "€", GBP: "£", HKD: "HK$", ILS: "₪", INR: "₹", JPY: "¥", KRW: "₩", MXN: "MX$", NZD: "NZ$",
-  PHP: "₱", TWD: "NT$", USD: "$", VND: "₫", XAF: "FCFA", XCD: "EC$", XCG: "Cg.", XOF: "F\u202fCFA", XPF: "CFPF",
+  PHP: "₱", TWD: "NT$", USD: "$", VND: "₫", XAF: "FCFA", XCD: "EC$", XCG: "Cg.", XOF: "F\u202fCFA", XPF: "CFPF", XXX: "¤",
 };
-const NO_CENTS = "AFN ALL BIF CLP DJF GNF IQD IRR ISK JPY KMF KPW KRW LAK LBP MGA MMK PYG RSD RWF SLL SOS SYP UGX VND VUV XAF XOF XPF YER".split(" ");
-const MILLS = "BHD JOD KWD LYD OMR TND".split(" ");
+/** The currencies with other than two digits, old ones included. */
+const CENTS = new Map([
+  [0, "ADP AFN ALL BIF BYR CLP DJF ESP GNF IQD IRR ISK ITL JPY KMF KPW KRW LAK LBP LUF MGA MGF MMK MRO PYG RSD RWF SLL SOS STD SYP TMM TRL UGX UYI VND VUV XAF XOF XPF YER ZMK ZWD"],
+  [3, "BHD JOD KWD LYD OMR TND"], [4, "CLF UYW"],
+].flatMap(([digits, codes]) => codes.split(" ").map((code) => [code, digits])));
 
 /** How a number is rounded and padded; the same for numbers and plurals. */
 const digitsOf = (options, least, most) => {
@@ -119,7 +122,7 @@ const numberParts = (state, value) => {
   }
   if (style === "currency") {
     const symbol = state.currencyDisplay === "code" ? currency : SYMBOLS[currency] ?? currency;
-    parts = [{ type: "currency", value: symbol }, ...(/[A-Z]$/.test(symbol) && !decimal.special ? [{ type: "literal", value: "\u00a0" }] : []), ...parts];
+    parts = [{ type: "currency", value: symbol }, ...(/[A-Z.]$/.test(symbol) && !decimal.special ? [{ type: "literal", value: "\u00a0" }] : []), ...parts];
   }
   if (isMinus) parts.unshift({ type: "minusSign", value: "-" });
   if (isPlus) parts.unshift({ type: "plusSign", value: "+" });
@@ -134,14 +137,14 @@ const numberState = (locales, given) => {
   const currencyDisplay = listed(what, options, "currencyDisplay", "symbol");
   listed(what, options, "currencySign", "standard");
   if (style === "unit" && unit === undefined) throw new TypeError("Invalid unit argument for Intl.NumberFormat() ''");
-  if (unit !== undefined && !(unit in UNITS)) {
+  if (unit !== undefined && !Object.hasOwn(UNITS, unit)) {
     if (String(unit).split("-per-").every((part) => Object.hasOwn(UNITS, part) || OTHER_UNITS.includes(part))) refused(`Intl.${what}`, "the unit", String(unit));
     throw new RangeError(`Invalid unit argument for Intl.NumberFormat() '${unit}'`);
   }
   const unitDisplay = listed(what, options, "unitDisplay", "short");
   listed(what, options, "notation", "standard");
   currency = currency?.toUpperCase();
-  const cents = style === "currency" ? (NO_CENTS.includes(currency) ? 0 : MILLS.includes(currency) ? 3 : 2) : 0;
+  const cents = style === "currency" ? CENTS.get(currency) ?? 2 : 0;
   const digits = digitsOf(options, cents, style === "decimal" || style === "unit" ? 3 : cents);
   rounding(what, options);
   let use = options.useGrouping;
@@ -160,6 +163,7 @@ const NumberFormat = kind("NumberFormat", numberState, true, (state) => {
     ...resolvedDigits(state), useGrouping, notation: "standard", signDisplay, ...ROUNDED,
   };
 });
+for (const name of ["formatRange", "formatRangeToParts"]) method(NumberFormat, name, () => refused("Intl.NumberFormat", "the method", name));
 boundGetter(NumberFormat, "format", (state, value) => joined(numberParts(state, value)));
 method(NumberFormat, "formatToParts", function formatToParts(value) {
   return numberParts(stateOf(this, NumberFormat, "formatToParts"), value);

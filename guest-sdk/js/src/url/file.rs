@@ -79,7 +79,8 @@ impl FileUrl {
     }
 
     pub(super) fn set_fragment(&mut self, fragment: &str) {
-        self.fragment = (!fragment.is_empty()).then(|| encoded(FRAGMENT)(fragment.strip_prefix('#').unwrap_or(fragment)));
+        self.fragment =
+            (!fragment.is_empty()).then(|| encoded(FRAGMENT)(fragment.strip_prefix('#').unwrap_or(fragment)));
     }
 
     pub(super) fn path(&self) -> String {

@@ -129,24 +129,26 @@ const multipart = (form) => {
   }
   return { bytes: joinedBytes([...pieces, host.encode(`--${boundary}--\r\n`)]), type: `multipart/form-data; boundary=${boundary}` };
 };
-/** The bytes of a body, and the media type that goes with them. */
+/** The bytes of a body or its stream, and the media type that goes with them. */
 const bodyOf = (body) => {
   if (body === undefined || body === null) return { bytes: undefined };
   if (body instanceof URLSearchParams) return { bytes: host.encode(body.toString()), type: "application/x-www-form-urlencoded;charset=UTF-8" };
   if (body instanceof Blob) return { bytes: body[blobBytes].slice(), type: body.type || undefined };
   if (body instanceof FormData) return multipart(body);
   if (body instanceof ArrayBuffer || ArrayBuffer.isView(body)) return { bytes: asBytes(body).slice() };
-  if (typeof body === "object" && typeof body.getReader === "function") wrong("a stream cannot be the body here: pass its bytes");
+  if (body instanceof ReadableStream) {
+    if (body.locked) wrong("the stream of the body is locked");
+    return { stream: body };
+  }
   return { bytes: host.encode(String(body)), type: "text/plain;charset=UTF-8" };
 };
 class Body {
-  #bytes; #isUsed = false;
-  constructor(bytes) { this.#bytes = bytes; }
-  #stream;
+  #bytes; #stream; #isUsed = false;
+  constructor(bytes, stream) { [this.#bytes, this.#stream] = [bytes, stream]; }
   get bodyUsed() { return this.#isUsed; }
-  /** The bytes as a stream of one piece. */
+  /** The stream, or the bytes as a stream of one piece. */
   get body() {
-    if (this.#bytes === undefined) return null;
+    if (this.#bytes === undefined) return this.#stream ?? null;
     this.#stream ??= new ReadableStream({
       pull: (controller) => {
         const bytes = this.#read(true);
@@ -164,11 +166,24 @@ class Body {
     if (this.#bytes !== undefined) this.#isUsed = true;
     return this.#bytes ?? new Uint8Array();
   }
-  async bytes() { return this.#read(); }
-  async arrayBuffer() { return this.#read().slice().buffer; }
-  async blob() { return new Blob([this.#read()], { type: this.headers.get("content-type") ?? "" }); }
-  async text() { return host.decodeAs("utf-8", this.#read(), false, false); }
-  async json() { return parse(host.decodeAs("utf-8", this.#read(), false, false)); }
+  /** The bytes, also those of a stream, once. */
+  async #all() {
+    if (!isStream(this)) return this.#read();
+    if (this.#isUsed || this.#stream.locked) wrong("Body is unusable: the stream of the body was read or is locked");
+    this.#isUsed = true;
+    const pieces = [], reader = this.#stream.getReader();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return joinedBytes(pieces);
+      if (!(value instanceof Uint8Array)) wrong("the stream of a body has pieces that are no Uint8Array");
+      pieces.push(value);
+    }
+  }
+  async bytes() { return this.#all(); }
+  async arrayBuffer() { return (await this.#all()).slice().buffer; }
+  async blob() { return new Blob([await this.#all()], { type: this.headers.get("content-type") ?? "" }); }
+  async text() { return host.decodeAs("utf-8", await this.#all(), false, false); }
+  async json() { return parse(await this.text()); }
   async formData() {
     const type = this.headers.get("content-type") ?? "";
     if (!/^application\/x-www-form-urlencoded/i.test(type)) wrong(`formData(): the type ${stringify(type)} cannot be read here: use text()`);
@@ -176,25 +191,27 @@ class Body {
     for (const [name, value] of new URLSearchParams(await this.text())) form.append(name, value);
     return form;
   }
+  static isStream(from) { return from.#bytes === undefined && from.#stream !== undefined; }
   static copyOf(from) {
     if (from.#isUsed) wrong("Body has already been used: it cannot be copied");
+    if (isStream(from)) wrong("a body that is a stream cannot be copied: read it first");
     return from.#bytes;
   }
 }
-const { copyOf } = Body;
-delete Body.copyOf;
+const { copyOf, isStream } = Body;
+for (const name of ["copyOf", "isStream"]) delete Body[name];
 const METHODS = ["DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT"];
 globalThis.Request = class Request extends Body {
   #fields;
   constructor(input, init = {}) {
     const from = input instanceof Request ? input : undefined;
-    const { bytes, type } = init.body === undefined && from ? { bytes: copyOf(from) } : bodyOf(init.body);
-    super(bytes);
+    const { bytes, stream, type } = init.body === undefined && from ? { bytes: copyOf(from) } : bodyOf(init.body);
+    super(bytes, stream);
     const url = from ? from.url : new URL(String(input));
     if (!from && (url.username !== "" || url.password !== "")) wrong("Request: the URL has a user in it: use a secret or a header");
     const given = String(init.method ?? from?.method ?? "GET"), upper = given.toUpperCase();
     const method = METHODS.includes(upper) ? upper : given;
-    if (bytes !== undefined && (method === "GET" || method === "HEAD")) wrong(`Request: a ${method} has no body`);
+    if ((bytes ?? stream) !== undefined && (method === "GET" || method === "HEAD")) wrong(`Request: a ${method} has no body`);
     const headers = new Headers(init.headers ?? from?.headers);
     if (type !== undefined && !headers.has("content-type")) headers.set("content-type", type);
     const signal = init.signal ?? from?.signal ?? new AbortController().signal;
@@ -214,10 +231,10 @@ const NO_BODY = [101, 103, 204, 205, 304];
 globalThis.Response = class Response extends Body {
   #fields;
   constructor(body, { status = 200, statusText = "", headers, url = "" } = {}) {
-    const { bytes, type } = bodyOf(body);
-    super(bytes);
+    const { bytes, stream, type } = bodyOf(body);
+    super(bytes, stream);
     if (!Number.isInteger(status) || status < 200 || status > 599) throw new RangeError("Response: the status is a number from 200 to 599");
-    if (bytes !== undefined && NO_BODY.includes(status)) wrong(`Response: status ${status} has no body`);
+    if ((bytes ?? stream) !== undefined && NO_BODY.includes(status)) wrong(`Response: status ${status} has no body`);
     const own = new Headers(headers);
     if (type !== undefined && !own.has("content-type")) own.set("content-type", type);
     this.#fields = { status, statusText: String(statusText), headers: own, url, type: "default" };

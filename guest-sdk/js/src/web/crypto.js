@@ -2,14 +2,24 @@
 // While modules are loaded there are none: a package gets numbers that are equal in each call, and the build warns of it.
 const warnings = new Set();
 let lastNumber = 1;
+/** The line that called, outside of this module. */
+const calledAt = () => String(new Error().stack).split("\n").map((line) => /\((.*:\d+):\d+\)|at (\S+:\d+):\d+$/.exec(line)).map((found) => found?.[1] ?? found?.[2] ?? "")
+  .find((place) => place !== "" && !place.startsWith("toolcell"));
 const drawnByPackage = () => {
-  const place = String(new Error().stack).split("\n").map((line) => /\((.*:\d+):\d+\)|at (\S+:\d+):\d+$/.exec(line)).map((found) => found?.[1] ?? found?.[2] ?? "")
-    .find((place) => place !== "" && !place.startsWith("toolcell"));
+  const place = calledAt();
   if (!place?.includes("node_modules/")) inCell("Math.random()");
   warnings.add(`${place}: Math.random() is used while the package is loaded: each call has the same number`);
   lastNumber = (lastNumber * 48271) % 2147483647;
   return lastNumber / 2147483647;
 };
+const plainNow = Date.now;
+const nowWhileLoading = () => {
+  // A package may keep this function for its calls.
+  const place = host.isInCell() ? undefined : calledAt();
+  if (place?.includes("node_modules/")) warnings.add(`${place}: Date.now() is used while the package is loaded: it is 1970 there, in each call`);
+  return plainNow();
+};
+Date.now = nowWhileLoading;
 Math.random = () => {
   if (!host.isInCell()) return drawnByPackage();
   const [a, b] = new Uint32Array(host.random(8).buffer);

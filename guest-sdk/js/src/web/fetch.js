@@ -33,7 +33,8 @@ export const fetch = async (input, init = {}) => {
   const request = new Request(input, init ?? {});
   const { signal, url, secret } = request;
   signal.throwIfAborted();
-  const bytes = copyOf(request);
+  const bytes = isStream(request) ? await request.bytes() : copyOf(request);
+  signal.throwIfAborted();
   const sent = { method: request.method, url, headers: [...request.headers], timeoutMs: request.timeoutMs, secret: secret?.name };
   const started = host.start(stringify(sent), bytes);
   if (typeof started === "string") of(started);

@@ -84,13 +84,6 @@ for (const name of ["toLocaleUpperCase", "toLocaleLowerCase"]) {
   });
 }
 
-// An array hands its arguments on.
-for (const type of [Array, Object.getPrototypeOf(Uint8Array)]) {
-  method(type, "toLocaleString", function toLocaleString(locales, options) {
-    return Array.prototype.map.call(this, (item) => (item === undefined || item === null ? "" : item.toLocaleString(locales, options))).join(",");
-  });
-}
-
 // The order of the Unicode collation for what is no letter.
 const BEFORE = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789";
 const MARKS = /\p{M}/u;

@@ -17,14 +17,15 @@ const PLAIN_ORDER: [&str; 2] = ["numeric", "sensitivity"];
 const NO_INTL: [&str; 3] = ["DisplayNames", "DurationFormat", "Segmenter"];
 
 /// The names, each with its first place. `is_asked` is true of a name that the module also asks the type of, as in
-/// `typeof process`: it goes on without it. `Intl` is among them, too, for
+/// `typeof process`: it goes on without it. In a package `process.env.NODE_ENV` is no use of `process`, because the build
+/// replaces it. `Intl` is among them, too, for
 /// `globalThis.Intl` and for a method with options that need it, and so is `locale de-CH` for a literal locale other than English.
-pub(crate) fn names(source: &str, program: &Program<'_>) -> Vec<Value> {
-    of(source, &SemanticBuilder::new().with_build_nodes(true).build(program).semantic)
+pub(crate) fn names(source: &str, program: &Program<'_>, is_package: bool) -> Vec<Value> {
+    of(source, &SemanticBuilder::new().with_build_nodes(true).build(program).semantic, is_package)
 }
 
 /// As [`names`], of a module that was analysed.
-pub(crate) fn of(source: &str, semantic: &Semantic<'_>) -> Vec<Value> {
+pub(crate) fn of(source: &str, semantic: &Semantic<'_>, is_package: bool) -> Vec<Value> {
     let (scoping, nodes) = (semantic.scoping(), semantic.nodes());
     let is_asked = |node| {
         let parent = nodes.parent_kind(node);
@@ -32,7 +33,15 @@ pub(crate) fn of(source: &str, semantic: &Semantic<'_>) -> Vec<Value> {
     };
     let unresolved = scoping.root_unresolved_references().iter();
     let found = unresolved.filter_map(|(name, references)| {
+        let is_replaced = |node| {
+            let env = nodes.parent_id(node);
+            let is_of = |node, name| {
+                matches!(nodes.kind(node), AstKind::StaticMemberExpression(member) if member.property.name == name)
+            };
+            is_package && name == "process" && is_of(env, "env") && is_of(nodes.parent_id(env), "NODE_ENV")
+        };
         let references = || references.iter().map(|reference| scoping.get_reference(*reference));
+        let references = || references().filter(|reference| !is_replaced(reference.node_id()));
         let first =
             references().filter(|reference| reference.is_value()).map(|reference| semantic.reference_span(reference));
         let first: Option<Span> = first.min_by_key(|span| span.start);

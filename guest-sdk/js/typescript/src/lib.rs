@@ -80,14 +80,15 @@ fn read(name: &str, source: &str, is_package: bool) -> Result<Value, Vec<Value>>
         let parsed = Parser::new(&allocator, source, SourceType::cjs()).parse();
         checked(source, parsed.diagnostics)?;
         let says = commonjs::read(&parsed.program);
-        let (free, dynamic) = (free::names(source, &parsed.program), dynamic(source, &parsed.module_record));
+        let (free, dynamic) =
+            (free::names(source, &parsed.program, is_package), dynamic(source, &parsed.module_record));
         let text = defined::in_text(source, &parsed.program);
         return Ok(json!({ "source": text, "commonjs": says, "dynamic": dynamic, "free": free }));
     }
     checked(source, parsed.diagnostics)?;
     let dynamic = dynamic(source, &parsed.module_record);
     if !is_typed {
-        let free = free::names(source, &parsed.program);
+        let free = free::names(source, &parsed.program, is_package);
         let source = if is_package { defined::in_text(source, &parsed.program) } else { source.to_owned() };
         let imports = imports(&parsed.module_record);
         return Ok(json!({ "source": source, "imports": imports, "dynamic": dynamic, "free": free }));
@@ -95,7 +96,7 @@ fn read(name: &str, source: &str, is_package: bool) -> Result<Value, Vec<Value>>
     let mut program = parsed.program;
     let built = SemanticBuilder::new().with_build_nodes(true).with_enum_eval(true).build(&program);
     checked(source, built.diagnostics)?;
-    let free = free::of(source, &built.semantic);
+    let free = free::of(source, &built.semantic, is_package);
     let scoping = built.semantic.into_scoping();
     let options = TransformOptions::default();
     let done = Transformer::new(&allocator, Path::new(name), &options).build_with_scoping(scoping, &mut program);
