@@ -1,6 +1,6 @@
 //! The answers in `tests/platform`, compared with those of Node and of CPython 3.11. A test compares those of JavaScript with a
-//! cell's; those of Python are compared with a cell's here. The work of packages of Python in `tests/platform/packages`, in
-//! CPython and in a cell.
+//! cell's; those of Python are compared with a cell's here. The work of packages in `tests/platform/npm` and `packages`, in
+//! Node, in CPython and in a cell.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,9 @@ use crate::shell::{root, say};
 const EXPRESSIONS: [&str; 2] = ["tests/platform/web.txt", "tests/platform/intl.txt"];
 /// Likewise, with the lines that `tests/platform/python/answers.py` tells.
 const PYTHON: &str = "tests/platform/python.txt";
-/// A module for each package, with a function `work`, and `requirements.txt`.
+/// A module for each package of npm, with a function `work`, and `package-lock.json`.
+const NPM: &str = "tests/platform/npm";
+/// Likewise for packages of Python, with `requirements.txt`.
 const PACKAGES: &str = "tests/platform/packages";
 /// Prints the expressions for which Node has another answer, and fails if there is one.
 const PROGRAM: &str = r#"
@@ -35,7 +37,12 @@ const value = async (line) => {
   console.log(`${lines.length / 2} expressions were compared with Node ${process.version}`);
 })();
 "#;
-/// What a package's module `work` gives, as text, in CPython and in a tool.
+/// Print or return the answer of `work`, in Node and in a tool.
+const NPM_WORK: &str = "console.log(JSON.stringify(await work()));\n";
+const NPM_TOOL: &str = "import { tool } from \"toolcell\";\n\
+                        const handler = async () => JSON.stringify(await work());\n\
+                        export default tool({ name: \"run\", description: \"Works.\", handler });\n";
+/// Print or return the answer of the module `work`, in CPython and in a tool.
 const WORK: &str = "import work\nprint('\\n'.join(map(str, work.work())))\n";
 const TOOL: &str = "import work\nfrom toolcell import tool\n\n\n@tool\ndef run() -> str:\n    \"\"\"Works.\"\"\"\n    \
                     return '\\n'.join(map(str, work.work()))\n";
@@ -44,10 +51,12 @@ const BOUNDS: [&str; 6] = ["--fuel", "1000G", "--timeout", "5m", "--memory", "1G
 
 /// Installs Node, Python's compiler and the packages, and compares.
 pub(crate) fn run() -> Result<()> {
-    compare(&Packages::install()?.node)?;
+    let packages = Packages::install()?;
+    compare(&packages.node)?;
     let bench = Bench::install()?;
+    packages_of_npm(&bench, &packages)?;
     python(&bench)?;
-    packages(&bench)
+    packages_of_python(&bench)
 }
 
 /// Compares with this Node.
@@ -82,37 +91,74 @@ pub(crate) fn python(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// Has each package work in CPython and in a cell.
-fn packages(bench: &Bench) -> Result<()> {
+/// Has each package of npm work in Node and in a cell.
+fn packages_of_npm(bench: &Bench, packages: &Packages) -> Result<()> {
+    let folder = packages.project(&root().join(NPM), &bench.place)?;
+    let mut outcome = Outcome::default();
+    for name in modules(&root().join(NPM), "js")? {
+        let tool = folder.join(format!("{name}.tool.js"));
+        fs::write(&tool, format!("import {{ work }} from \"./{name}.js\";\n{NPM_TOOL}"))?;
+        let script = format!("import {{ work }} from \"./{name}.js\";\n{NPM_WORK}");
+        let mut command = Command::new(&packages.node);
+        command
+            .args(["--input-type=module", "--eval", &script])
+            .current_dir(&folder)
+            .env("TZ", "UTC")
+            .env("LANG", "C.UTF-8");
+        outcome.add(&name, &printed(&mut command)?, &in_a_cell(bench, &tool, &name, "{}", &bench.python));
+    }
+    outcome.end("Node")
+}
+
+/// Has each package of Python work in CPython and in a cell.
+fn packages_of_python(bench: &Bench) -> Result<()> {
     let (sources, place) = (root().join(PACKAGES), bench.place.join("packages"));
     fs::create_dir_all(&place)?;
     let python = install_python(&place, &sources.join("requirements.txt"))?;
-    let mut failed = Vec::new();
-    for source in fs::read_dir(&sources)?.flatten().map(|entry| entry.path()) {
-        let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        if source.extension().is_none_or(|extension| extension != "py") {
-            continue;
-        }
+    let mut outcome = Outcome::default();
+    for name in modules(&sources, "py")? {
         let project = place.join("projects").join(&name);
         fs::create_dir_all(&project)?;
-        fs::copy(&source, project.join("work.py"))?;
+        fs::copy(sources.join(&name).with_extension("py"), project.join("work.py"))?;
         fs::write(project.join("tool.py"), TOOL)?;
         let mut command = Command::new(&python);
         command.args(["-B", "-W", "ignore", "-c", WORK]).current_dir(&project).env("TZ", "UTC").env("LANG", "C.UTF-8");
-        let expected = printed(&mut command)?;
-        let answer = in_a_cell(bench, &project, &name, "{}", &python);
-        let is_equal = answer.as_ref().is_ok_and(|answer| *answer == expected);
-        say(&format!("{name}: {}\n", if is_equal { "equal" } else { "other" }));
-        if !is_equal {
-            say(&format!("{answer:?}\n"));
-            failed.push(name);
-        }
+        outcome.add(&name, &printed(&mut command)?, &in_a_cell(bench, &project, &name, "{}", &python));
     }
-    ensure!(failed.is_empty(), "packages work otherwise than in CPython: {}", failed.join(", "));
-    Ok(())
+    outcome.end("CPython")
 }
 
-/// What a call of the tool of a project prints, which is built with the packages of this interpreter.
+/// Returns the names of the modules in a folder, sorted.
+fn modules(folder: &Path, extension: &str) -> Result<Vec<String>> {
+    let files = fs::read_dir(folder)?.flatten().map(|entry| entry.path());
+    let modules = files.filter(|file| file.extension().is_some_and(|found| found == extension));
+    let mut names: Vec<_> = modules.filter_map(|file| Some(file.file_stem()?.to_string_lossy().into_owned())).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// The packages whose answers differ.
+#[derive(Default)]
+struct Outcome(Vec<String>);
+
+impl Outcome {
+    /// Adds a package: its answer elsewhere, and the one in a cell.
+    fn add(&mut self, name: &str, expected: &str, answer: &Result<String>) {
+        let is_equal = answer.as_ref().is_ok_and(|answer| answer == expected);
+        say(&format!("{name}: {}\n", if is_equal { "equal" } else { "other" }));
+        if !is_equal {
+            say(&format!("{answer:?}\n{expected}\n"));
+            self.0.push(name.to_owned());
+        }
+    }
+
+    fn end(self, other: &str) -> Result<()> {
+        ensure!(self.0.is_empty(), "packages work otherwise than in {other}: {}", self.0.join(", "));
+        Ok(())
+    }
+}
+
+/// Builds a project with the packages of this interpreter, and returns what a call of its tool prints.
 fn in_a_cell(bench: &Bench, project: &Path, name: &str, arguments: &str, python: &Path) -> Result<String> {
     let component = bench.place.join(name).with_extension("wasm");
     let programs = python.parent().context("the interpreter has no folder")?;
@@ -122,7 +168,7 @@ fn in_a_cell(bench: &Bench, project: &Path, name: &str, arguments: &str, python:
     printed(run.args(BOUNDS).arg(&component).arg(arguments))
 }
 
-/// What a command that succeeds prints.
+/// Returns what a command prints that succeeds.
 fn printed(command: &mut Command) -> Result<String> {
     let done = command.output().with_context(|| format!("{:?} does not start", command.get_program()))?;
     ensure!(done.status.success(), "{:?}: {}", command.get_program(), String::from_utf8_lossy(&done.stderr));
