@@ -8,6 +8,7 @@ mod demo;
 mod js_runtime;
 mod languages;
 mod lint;
+mod measure;
 mod openapi;
 mod package;
 mod packaging;
@@ -32,6 +33,7 @@ cargo xtask suites DIR  how much of JSON-Schema-Test-Suite and of the URL data i
 cargo xtask platform  the answers of tests/platform, compared with those of Node and CPython, and the work of packages
 cargo xtask packaging  the systemd unit by `systemd-analyze`, the container file by hadolint
 cargo xtask lint    formatting, lints, documentation, packages, and the licences and sources of the dependencies
+cargo xtask measure  sizes, module cycles, names and pages against their goals; `--json` prints them as JSON
 cargo xtask js-runtime  the JavaScript runtime of `toolcell build`, built anew with Zig
 cargo xtask package the packages as a registry would get them, compiled from their own files
 ";
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         ["package"] => package::run(),
         ["packaging"] => packaging::run(),
         ["platform"] => platform::run(),
+        ["measure", rest @ ..] => measure::run(rest),
         ["js-runtime"] => js_runtime::run(),
         ["attack", rest @ ..] => match attack::run(rest) {
             Ok(code) => return code.into(),

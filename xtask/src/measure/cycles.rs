@@ -1,0 +1,71 @@
+//! Finds cycles among the modules of one folder.
+//!
+//! A node is a module with all below it, and an edge is a path in its code that leads into a sibling. A name that a parent
+//! hands on leads to the child that defines it. Parent and child do not count, nor does code of tests.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::tree::{Crate, Path};
+
+/// The modules that some module uses, by name.
+type Edges = BTreeMap<String, BTreeSet<String>>;
+
+/// Lists the cycles of a crate: the path of the parent, and the names of the members.
+pub(super) fn cycles(tree: &Crate) -> Vec<(Path, Vec<String>)> {
+    let mut levels: BTreeMap<Path, Edges> = BTreeMap::new();
+    for (user, module) in &tree.modules {
+        for path in &module.paths {
+            let used = tree.resolve(user, path);
+            let common = user.iter().zip(&used).take_while(|(one, other)| one == other).count();
+            if let (Some(from), Some(to)) = (user.get(common), used.get(common)) {
+                let edges = levels.entry(user[..common].to_vec()).or_default();
+                edges.entry(from.clone()).or_default().insert(to.clone());
+            }
+        }
+    }
+    let components =
+        |(level, edges): (Path, Edges)| components(&edges).into_iter().map(move |component| (level.clone(), component));
+    levels.into_iter().flat_map(components).collect()
+}
+
+/// Groups the nodes that reach each other: the strongly connected components of two nodes or more.
+fn components(edges: &Edges) -> Vec<Vec<String>> {
+    let reached: BTreeMap<&String, BTreeSet<&String>> = edges.keys().map(|node| (node, reach(edges, node))).collect();
+    let mut done = BTreeSet::new();
+    let mut found = Vec::new();
+    for (node, reach) in &reached {
+        let back = |other: &&&String| reached.get(**other).is_some_and(|back| back.contains(*node));
+        let component: Vec<_> = reach.iter().filter(back).map(|name| (*name).clone()).collect();
+        if component.len() > 1 && done.insert(component.clone()) {
+            found.push(component);
+        }
+    }
+    found
+}
+
+/// Lists all nodes that a path of edges leads to.
+fn reach<'a>(edges: &'a Edges, from: &'a String) -> BTreeSet<&'a String> {
+    let mut found = BTreeSet::new();
+    let mut open = vec![from];
+    while let Some(node) = open.pop() {
+        open.extend(edges.get(node).into_iter().flatten().filter(|next| found.insert(*next)));
+    }
+    found
+}
+
+#[test]
+fn cycles_are_those_of_siblings() {
+    let tree = Crate::of(&[
+        ("src/lib.rs", "mod a; mod b; mod c; mod d; pub use a::A; pub use crate::b::*;"),
+        ("src/a.rs", "mod e; mod f; use crate::{self as own, b::{B, G}}; pub struct A; pub(crate) use e::E;"),
+        // A name that the root hands on, in a type.
+        ("src/b.rs", "pub struct B; pub struct G(crate::A);"),
+        // A name that a glob of the root hands on; nothing uses this module but tests.
+        ("src/c.rs", "use crate::B;"),
+        ("src/d.rs", "fn h() { i!(crate::b::B) } #[cfg(test)] mod tests { use crate::c::C; }"),
+        ("src/a/e.rs", "pub struct E; use super::f::F; use super::A;"),
+        ("src/a/f.rs", "pub struct F(super::E);"),
+    ]);
+    let found: Vec<_> = cycles(&tree).into_iter().map(|(level, names)| (level.join("/"), names.join(" "))).collect();
+    assert_eq!(found, [(String::new(), "a b".to_owned()), ("a".to_owned(), "e f".to_owned())]);
+}

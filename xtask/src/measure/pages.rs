@@ -1,0 +1,69 @@
+//! Counts files, words and calls that tell how far a piece of work is.
+
+use anyhow::Result;
+use proc_macro2::{TokenStream, TokenTree};
+
+use super::Row;
+use super::repository::Repository;
+
+/// The page that the command's help texts give.
+const GENERATED: &str = "docs/commands.md";
+
+/// Gives the rows of tests, secrets, controls and pages.
+pub(super) fn rows(repository: &Repository) -> Result<Vec<Row>> {
+    let size = |file: &str| Ok::<_, anyhow::Error>(repository.text(file)?.len().div_ceil(1000));
+    let pages = repository.files.iter().filter(|file| file.ends_with(".md") && *file != GENERATED);
+    let words = pages.map(|file| Ok(repository.text(file)?.split_whitespace().count()));
+    let hosts = repository.sources.iter().filter(|(file, _)| file.starts_with("host/") && repository.is_compiled(file));
+    let reveals = hosts.filter(|(_, source)| {
+        source.text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "reveal")
+    });
+    let stands =
+        repository.sources.values().map(|source| calls(&source.code, "stands") + calls(&source.tests, "stands"));
+    Ok(vec![
+        Row::new("integration-test binaries", test_binaries(&repository.files), "<= 18"),
+        Row::new("host files that name `reveal`", reveals.count(), "<= 8"),
+        Row::new("calls of `stands(Defence)`", stands.sum(), "<= 150"),
+        Row::new("SPECIFICATION.md, kB", size("SPECIFICATION.md")?, "<= 4"),
+        Row::new("CHANGELOG.md, kB", size("CHANGELOG.md")?, "<= 2"),
+        Row::new("words of hand-written pages", words.sum::<Result<usize>>()?, "<= 45000"),
+    ])
+}
+
+/// Counts the files that cargo makes a test binary of: `tests/a.rs` and `tests/a/main.rs` of a package.
+fn test_binaries(files: &[String]) -> usize {
+    let is_binary = |file: &&String| {
+        let stem = file.strip_suffix("/main.rs").or_else(|| file.strip_suffix(".rs"));
+        let package = stem.and_then(|stem| stem.rsplit_once('/')?.0.strip_suffix("/tests"));
+        package.is_some_and(|package| files.contains(&format!("{package}/Cargo.toml")))
+    };
+    files.iter().filter(is_binary).count()
+}
+
+/// Counts the calls of a function.
+fn calls(tokens: &TokenStream, name: &str) -> usize {
+    let tokens: Vec<_> = tokens.clone().into_iter().collect();
+    let counted = tokens.iter().enumerate().map(|(at, token)| match token {
+        TokenTree::Group(group) => calls(&group.stream(), name),
+        TokenTree::Ident(ident) => {
+            let is_call = matches!(tokens.get(at + 1), Some(TokenTree::Group(_)));
+            let is_item = at > 0 && matches!(&tokens[at - 1], TokenTree::Ident(word) if word == "fn");
+            usize::from(ident == name && is_call && !is_item)
+        }
+        TokenTree::Punct(_) | TokenTree::Literal(_) => 0,
+    });
+    counted.sum()
+}
+
+#[test]
+fn test_binaries_are_those_of_packages() {
+    let files =
+        ["a/Cargo.toml", "a/tests/b.rs", "a/tests/c/main.rs", "a/tests/c/d.rs", "a/src/tests/e.rs", "tests/f.rs"];
+    assert_eq!(test_binaries(&files.map(str::to_owned)), 2);
+}
+
+#[test]
+fn calls_are_not_items_or_mentions() {
+    let tokens: TokenStream = "fn stands(a: A) { if stands(B) { c(stands) } }".parse().unwrap();
+    assert_eq!(calls(&tokens, "stands"), 1);
+}
