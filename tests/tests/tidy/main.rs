@@ -10,7 +10,10 @@ use std::collections::BTreeSet;
 use papers::{dead_citations, incomplete_packages};
 use repository::{File, core, named, repository, rust, word};
 
-const MAX_LINES: usize = 400;
+/// Lines of a file that gives no reason for more. Most have 100 to 500.
+const MAX_LINES: usize = 600;
+/// Lines of a header that give the reason.
+const REASONS: [&str; 2] = ["//! TABLE: ", "//! Long: "];
 const MAX_README: usize = 180;
 const MIN_PROMISES: usize = 20;
 /// Folders with modules of ours.
@@ -63,7 +66,9 @@ const MACHINE_BOUND: [(&str, &str); 9] = [
 ];
 
 fn too_long(files: &[File]) -> Vec<String> {
-    let code = rust(files).filter(|file| !file.text.starts_with("//! TABLE:")).map(|file| (file, MAX_LINES));
+    let is_reason = |line: &str| REASONS.iter().any(|reason| line.starts_with(reason));
+    let header = |file: &&File| file.text.lines().take_while(|line| line.starts_with("//!")).any(is_reason);
+    let code = rust(files).filter(|file| !header(file)).map(|file| (file, MAX_LINES));
     let all = code.chain(named(files, "README.md").map(|readme| (readme, MAX_README)));
     all.filter(|(file, most)| file.text.lines().count() > *most)
         .map(|(file, most)| format!("{} has {} lines of {most}", file.path, file.text.lines().count()))
@@ -328,8 +333,8 @@ fn each_check_can_fail() {
     let [foreign, unread] = [foreign, unread].map(|files| [&files[..], &[("host/a/Cargo.toml", package)]].concat());
     let wordless = [&files(&[(mit, "mit"), readme])[..], &[("host/a/Cargo.toml", bare.as_str())]].concat();
     let table: [(Check, Files<'_>, &str); 32] = [
-        (too_long, &[("host/core/src/call.rs", &long)], "401 lines of 400"),
-        (too_long, &[("README.md", &long)], "401 lines of 180"),
+        (too_long, &[("host/core/src/call.rs", &long)], "601 lines of 600"),
+        (too_long, &[("README.md", &long)], "601 lines of 180"),
         (without_header, &[("xtask/src/a.rs", "use a;\n//! Late.")], "xtask/src/a.rs"),
         (engine_named_outside, &[("host/core/src/wasm.rs", "use wasmtime_wasi::a;")], "wasm.rs"),
         (engine_made_elsewhere, &[("host/core/src/engine/load.rs", "Engine::new(&config)")], "load.rs"),
