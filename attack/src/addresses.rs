@@ -47,7 +47,9 @@ pub(crate) fn spellings(address: IpAddr) -> Vec<String> {
     };
     let ([a, b, c, d], number) = (v4.octets(), u32::from(v4));
     let wide = |text: String| {
-        text.chars().map(|c| char::from_u32(u32::from(c) + 0xfee0).expect("a wide letter")).collect::<String>()
+        text.chars()
+            .map(|c| char::from_u32(u32::from(c) + 0xfee0).expect("a wide letter"))
+            .collect::<String>()
     };
     vec![
         v4.to_string(),

@@ -38,10 +38,17 @@ type Bomb = fn(usize) -> Vec<u8>;
 /// Each by its size, of which one is a sixteenth of the largest.
 const BOMBS: [(&str, Bomb); 18] = [
     ("nested blocks", |size| code(1, &nested(size * 2_000, &[0x02, 0x40], &[0x20, 0, 0x0d, 0]))),
-    ("nested loops", |size| code(1, &nested(size * 2_000, &[0x03, 0x40], &[0x20, 0, 0x0d, 0, 0x20, 1, 0x21, 0]))),
-    ("nested ifs", |size| code(1, &nested(size * 2_000, &[0x20, 0, 0x04, 0x40], &[0x20, 1, 0x21, 0]))),
+    ("nested loops", |size| {
+        code(1, &nested(size * 2_000, &[0x03, 0x40], &[0x20, 0, 0x0d, 0, 0x20, 1, 0x21, 0]))
+    }),
+    ("nested ifs", |size| {
+        code(1, &nested(size * 2_000, &[0x20, 0, 0x04, 0x40], &[0x20, 1, 0x21, 0]))
+    }),
     ("a deep expression", |size| {
-        code(1, &[[0x20, 0].repeat(size * 10_000), vec![0x6a; size * 10_000 - 1], vec![0x1a]].concat())
+        code(
+            1,
+            &[[0x20, 0].repeat(size * 10_000), vec![0x6a; size * 10_000 - 1], vec![0x1a]].concat(),
+        )
     }),
     ("one long function", |size| code(1, &[0x20, 0, 0x20, 1, 0x6c, 0x21, 0].repeat(size * 4_500))),
     ("a jump table", |size| {
@@ -56,18 +63,35 @@ const BOMBS: [(&str, Bomb); 18] = [
         code(1, &[[0x02, 0x40].repeat(depth), [table, vec![0x0b]].concat().repeat(depth)].concat())
     }),
     ("many functions", |size| code(size * 12_000, &[0x20, 0, 0x1a])),
-    ("many functions that call each other", |size| code(size * 3_000, &[0x20, 0, 0x20, 1, 0x10, 0].repeat(4))),
-    ("divisions with traps", |size| code(1, &[0x20, 0, 0x20, 1, 0x6d, 0x21, 0].repeat(size * 4_500))),
+    ("many functions that call each other", |size| {
+        code(size * 3_000, &[0x20, 0, 0x20, 1, 0x10, 0].repeat(4))
+    }),
+    ("divisions with traps", |size| {
+        code(1, &[0x20, 0, 0x20, 1, 0x6d, 0x21, 0].repeat(size * 4_500))
+    }),
     ("locals live through loops", |size| {
-        let all =
-            (2..500).flat_map(|local| [vec![0x20], number(local), vec![0x20, 0, 0x6a, 0x21], number(local)].concat());
+        let all = (2..500).flat_map(|local| {
+            [vec![0x20], number(local), vec![0x20, 0, 0x6a, 0x21], number(local)].concat()
+        });
         let step: Vec<u8> = all.collect();
         let open = [&[0x03, 0x40], step.as_slice(), &[0x20, 0, 0x0d, 0]].concat();
-        let body = [&[1][..], &number(498), &[0x7f], &open.repeat(size * 4), &vec![0x0b; size * 4], &[0x0b]].concat();
+        let body = [
+            &[1][..],
+            &number(498),
+            &[0x7f],
+            &open.repeat(size * 4),
+            &vec![0x0b; size * 4],
+            &[0x0b],
+        ]
+        .concat();
         beside(&of_code(1, &body))
     }),
-    ("many types", |size| beside(&section(of_module::TYPES, &list(size * 1_200, &distinct(size * 1_200))))),
-    ("types over the bound", |size| beside(&section(of_module::TYPES, &list(size * 6_000, &distinct(size * 6_000))))),
+    ("many types", |size| {
+        beside(&section(of_module::TYPES, &list(size * 1_200, &distinct(size * 1_200))))
+    }),
+    ("types over the bound", |size| {
+        beside(&section(of_module::TYPES, &list(size * 6_000, &distinct(size * 6_000))))
+    }),
     ("a long record in a lifted signature", |size| with_record(size * 620)),
     ("instances of instances", multiplied),
     ("instances side by side of instances", multiplied_beside),
@@ -106,7 +130,8 @@ fn of_code(count: usize, body: &[u8]) -> Vec<u8> {
 /// As many types of functions, no two of them alike.
 fn distinct(count: usize) -> Vec<u8> {
     let types = (0..count).flat_map(|number| {
-        let parameters: Vec<u8> = (0..17).map(|bit| if number >> bit & 1 == 0 { 0x7f } else { 0x7e }).collect();
+        let parameters: Vec<u8> =
+            (0..17).map(|bit| if number >> bit & 1 == 0 { 0x7f } else { 0x7e }).collect();
         [&[0x60], list(17, &parameters).as_slice(), &[0]].concat()
     });
     types.collect()
@@ -118,8 +143,12 @@ fn multiplied(of_each: usize) -> Vec<u8> {
         component(&[section(of_component::COMPONENT, &inner), copies(of_each, 0)].concat())
     });
     // The one before it is the guest's own interface.
-    [Hostile::answering(Answer::Echo).component(), section(of_component::COMPONENT, &inside), copies(of_each, 1)]
-        .concat()
+    [
+        Hostile::answering(Answer::Echo).component(),
+        section(of_component::COMPONENT, &inside),
+        copies(of_each, 1),
+    ]
+    .concat()
 }
 
 /// The same side by side: each component is made of the one before it, by way of what all stand in.
@@ -141,7 +170,11 @@ fn copies(count: usize, index: u8) -> Vec<u8> {
 
 /// A component that behaves, with a module of these sections beside its own.
 fn beside(sections: &[u8]) -> Vec<u8> {
-    [Hostile::answering(Answer::Echo).component(), section(of_component::CORE_MODULE, &module(sections))].concat()
+    [
+        Hostile::answering(Answer::Echo).component(),
+        section(of_component::CORE_MODULE, &module(sections)),
+    ]
+    .concat()
 }
 
 pub(crate) struct Bombs {
@@ -152,9 +185,11 @@ pub(crate) struct Bombs {
 
 impl Bombs {
     pub(crate) fn new(stage: &Stage) -> Self {
-        let engine = stage.for_strangers(16).placement(Placement::Cells).build().expect("an engine");
+        let engine =
+            stage.for_strangers(16).placement(Placement::Cells).build().expect("an engine");
         // It is others' bombs that may slow it down, and not its own compiler.
-        let innocent = load_for_good(&engine, Hostile::answering(Answer::Echo).component(), Grants::default());
+        let innocent =
+            load_for_good(&engine, Hostile::answering(Answer::Echo).component(), Grants::default());
         Self { engine, innocent }
     }
 
@@ -196,14 +231,17 @@ impl Theatre for Bombs {
             (loaded, took, others)
         });
         if during.len() >= ENOUGH {
-            let p99 = |latencies: &Histogram<u64>| latencies.value_at_quantile(0.99).max(NOISE) as f64;
+            let p99 =
+                |latencies: &Histogram<u64>| latencies.value_at_quantile(0.99).max(NOISE) as f64;
             tally.slip = larger(tally.slip, Some(p99(&during) / p99(&alone)));
         }
         let detail = format!("size {size}: {took:?}, {:?}", loaded.as_ref().err());
         tally.judged(match loaded {
             _ if took > BOUND => Err((Fault::Slow, name.to_owned(), detail)),
             _ if !well => Err((Fault::Wrong, format!("a call of others during {name}"), detail)),
-            Err(error) if !is_typed(&error) => Err((Fault::Wrong, format!("an error of no kind: {name}"), detail)),
+            Err(error) if !is_typed(&error) => {
+                Err((Fault::Wrong, format!("an error of no kind: {name}"), detail))
+            }
             Ok(()) | Err(_) => Ok(()),
         });
     }

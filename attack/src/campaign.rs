@@ -21,8 +21,11 @@ const SILENCE: Duration = Duration::from_secs(120);
 const LIVES: usize = 20;
 /// How the allocator of the C library is told to give back what is free: one arena, and what is larger than four pages in
 /// pages of its own. What grows then is what is kept, and not how an allocator spreads it over threads and time.
-const ALLOCATOR: [(&str, &str); 3] =
-    [("MALLOC_ARENA_MAX", "1"), ("MALLOC_MMAP_THRESHOLD_", "16384"), ("MALLOC_TRIM_THRESHOLD_", "16384")];
+const ALLOCATOR: [(&str, &str); 3] = [
+    ("MALLOC_ARENA_MAX", "1"),
+    ("MALLOC_MMAP_THRESHOLD_", "16384"),
+    ("MALLOC_TRIM_THRESHOLD_", "16384"),
+];
 /// Bytes of a dead child's last words.
 const WORDS: usize = 2_000;
 
@@ -32,8 +35,10 @@ const WORDS: usize = 2_000;
 /// When no process can be started or no directory made.
 pub fn campaign(options: &Campaign, seed: u64) -> std::io::Result<Report> {
     let began = Instant::now();
-    let theatres: Vec<_> =
-        Name::value_variants().iter().filter(|name| options.only.is_none_or(|only| only == **name)).collect();
+    let theatres: Vec<_> = Name::value_variants()
+        .iter()
+        .filter(|name| options.only.is_none_or(|only| only == **name))
+        .collect();
     let whole = Duration::from_secs(options.seconds);
     let mut rows = Vec::new();
     let mut played = Duration::ZERO;
@@ -84,7 +89,11 @@ impl Stand<'_> {
             whole.findings.push(Finding {
                 theatre: self.name.text(),
                 fault: if ended.hung { Fault::Hang } else { Fault::Death },
-                what: if ended.last.is_some() { ended.status.to_string() } else { "before the first case".into() },
+                what: if ended.last.is_some() {
+                    ended.status.to_string()
+                } else {
+                    "before the first case".into()
+                },
                 count: 1,
                 case,
                 detail: ended.words,
@@ -103,10 +112,23 @@ impl Stand<'_> {
         let words = tempfile::NamedTempFile::new()?;
         let mut child = Command::new(std::env::current_exe()?);
         // At least so many cases, whatever the time: a theatre that is slow to set up is not left out.
-        let asked = calls_of_a_case(self.name).map_or(1, |calls| self.options.calls.div_ceil(calls).max(1));
+        let asked =
+            calls_of_a_case(self.name).map_or(1, |calls| self.options.calls.div_ceil(calls).max(1));
         let least = if self.options.whole { asked.max(self.name.whole()) } else { asked };
-        child.args(["perform", &self.name.text(), "--seed", &self.seed.to_string(), "--from", &from.to_string()]);
-        child.args(["--seconds", &time.as_secs_f64().max(0.001).to_string(), "--least", &least.to_string()]);
+        child.args([
+            "perform",
+            &self.name.text(),
+            "--seed",
+            &self.seed.to_string(),
+            "--from",
+            &from.to_string(),
+        ]);
+        child.args([
+            "--seconds",
+            &time.as_secs_f64().max(0.001).to_string(),
+            "--least",
+            &least.to_string(),
+        ]);
         if let Some(case) = self.options.case {
             child.args(["--case", &case.to_string()]);
         }
@@ -132,7 +154,9 @@ impl Stand<'_> {
                 Ok(line) => match serde_json::from_str(&line) {
                     Ok(Line::Case(position, case)) => {
                         last = Some((position, case));
-                        if shown.elapsed() > Duration::from_millis(200) && std::io::stderr().is_terminal() {
+                        if shown.elapsed() > Duration::from_millis(200)
+                            && std::io::stderr().is_terminal()
+                        {
                             shown = Instant::now();
                             show(&format!("{}: case {case}", self.name.text()));
                         }

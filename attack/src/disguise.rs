@@ -25,7 +25,12 @@ pub(crate) struct Finder(Vec<(&'static str, String)>);
 
 impl Finder {
     pub(crate) fn of(value: &str) -> Self {
-        Self(DISGUISES.iter().flat_map(|disguise| needles(value, disguise).map(|needle| (*disguise, needle))).collect())
+        Self(
+            DISGUISES
+                .iter()
+                .flat_map(|disguise| needles(value, disguise).map(|needle| (*disguise, needle)))
+                .collect(),
+        )
     }
 
     /// The form in which the value stands in this text.
@@ -59,7 +64,10 @@ mod tests {
         for disguise in DISGUISES {
             let text = format!("a{}z", disguised("cnry-Ab3+/=xyZ0123456789", disguise));
             assert!(finder.find(&text).is_some(), "{disguise}");
-            assert!(finder.find(&serde_json::json!([text]).to_string()).is_some(), "{disguise} in JSON");
+            assert!(
+                finder.find(&serde_json::json!([text]).to_string()).is_some(),
+                "{disguise} in JSON"
+            );
         }
         assert_eq!(finder.find("nothing of the kind: cnry-Ab3"), None);
     }

@@ -34,7 +34,11 @@ impl Guests {
     pub(crate) fn new(stage: &Stage) -> Self {
         let set_up = |placement| {
             let engine = stage.engine(placement).build().expect("an engine");
-            let good = load_for_good(&engine, Hostile::answering(Answer::Echo).component(), Grants::default());
+            let good = load_for_good(
+                &engine,
+                Hostile::answering(Answer::Echo).component(),
+                Grants::default(),
+            );
             (engine, good)
         };
         Self { seed: stage.seed, engines: [Placement::Cells, Placement::Inline].map(set_up).into() }
@@ -42,9 +46,15 @@ impl Guests {
 }
 
 fn limits(dice: &mut Dice) -> Limits {
-    let limits = Limits::default().with_memory(MEMORY >> dice.number(0..4)).with_host_calls(dice.number(1..3_000));
+    let limits = Limits::default()
+        .with_memory(MEMORY >> dice.number(0..4))
+        .with_host_calls(dice.number(1..3_000));
     let limits = limits.with_fuel(dice.pick(&[1, 1_000, 1_000_000, u64::MAX]));
-    let limits = limits.with_result(dice.pick(&[0, 1, 1 << 10, 1 << 20])).with_log(dice.pick(&[0, 1, 64 << 10]));
+    let limits = limits.with_result(dice.pick(&[0, 1, 1 << 10, 1 << 20])).with_log(dice.pick(&[
+        0,
+        1,
+        64 << 10,
+    ]));
     limits.with_timeout(Duration::from_millis(dice.number(1..120)))
 }
 
@@ -64,19 +74,27 @@ impl Theatre for Guests {
         let what = || format!("{misdeed:?} in {place:?}");
         match load_with(engine, guest.component(), Grants::default()) {
             Err(error) if is_typed(&error) => tally.survived(),
-            Err(error) => tally.failed(Fault::Wrong, format!("an error of no kind: {}", what()), format!("{error:?}")),
+            Err(error) => tally.failed(
+                Fault::Wrong,
+                format!("an error of no kind: {}", what()),
+                format!("{error:?}"),
+            ),
             Ok(component) => {
                 let (limits, began) = (limits(&mut dice), Instant::now());
                 let completion = call(&component, "hostile", r#"{"a": 1}"#, limits);
                 let judgement = in_time(&ending(&completion.result), began, limits, tally);
-                tally.judged(
-                    judgement.map_err(|(fault, _, detail)| (fault, format!("a second late: {}", what()), detail)),
-                );
+                tally.judged(judgement.map_err(|(fault, _, detail)| {
+                    (fault, format!("a second late: {}", what()), detail)
+                }));
             }
         }
         let completion = call(good, "hostile", r#"{"a": 1}"#, Limits::default());
         if completion.result.value().map(toolcell::Json::as_str) != Some(r#"{"a": 1}"#) {
-            tally.failed(Fault::Wrong, format!("an innocent after {}", what()), format!("{completion:?}"));
+            tally.failed(
+                Fault::Wrong,
+                format!("an innocent after {}", what()),
+                format!("{completion:?}"),
+            );
         }
     }
 }

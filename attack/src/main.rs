@@ -27,7 +27,8 @@ fn main() -> ExitCode {
             if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Err(error) => {
-            let _ = writeln!(std::io::stderr().lock(), "error: the campaign cannot be played: {error}");
+            let _ =
+                writeln!(std::io::stderr().lock(), "error: the campaign cannot be played: {error}");
             ExitCode::FAILURE
         }
     }

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use tokio::task::{JoinHandle, JoinSet};
 use toolcell::kv::SqliteStore;
 use toolcell::{
-    AbortSignal, CallOptions, Completion, Definition, Egress, Engine, Event, Executor, Grants, HttpRule, Limits,
-    MAX_NODES, Outcome, Placement, Question, Resolved, Resolver, Room, Tool, ToolCall,
+    AbortSignal, CallOptions, Completion, Definition, Egress, Engine, Event, Executor, Grants,
+    HttpRule, Limits, MAX_NODES, Outcome, Placement, Question, Resolved, Resolver, Room, Tool,
+    ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bare_hello, bytes};
 use toolcell_tests::server::{Server, response, silent};
@@ -91,7 +92,9 @@ impl Mixed {
         let engine = builder.quarantine_after(None).build().expect("an engine");
         // Of one cell, so that guests which look for marks have what the one before them had.
         let single = stage.engine(Placement::Cells).cells(1).build().expect("an engine");
-        let loaded = |engine: &Engine, bytes, grants| load_for_good(engine, bytes, grants).tools()[0].clone();
+        let loaded = |engine: &Engine, bytes, grants| {
+            load_for_good(engine, bytes, grants).tools()[0].clone()
+        };
         let granted = |bytes, grants| loaded(&engine, bytes, grants);
         let tool = |bytes: Vec<u8>| granted(bytes, Grants::default());
         let hostile = |misdeed| tool(Hostile::new(Place::Execute, misdeed).component());
@@ -115,10 +118,13 @@ impl Mixed {
             granted(bytes("clerk"), with_scratch()),
             granted(bytes("notes"), with_keys()),
         );
-        let [answered, hung, panicking] = [answered, hung, panicking].map(|url| json!({"url": url}).to_string());
+        let [answered, hung, panicking] =
+            [answered, hung, panicking].map(|url| json!({"url": url}).to_string());
         let writes = r#"{"steps":[["write","/scratch/a","5000"],["size","/scratch/a"]]}"#;
-        let stays = r#"{"steps":[["write","/scratch/a","5000"],["hold","/scratch/b","100"],["spin"]]}"#;
-        let (spins, sleeps, waits) = (hostile(Misdeed::Spin), hostile(Misdeed::Sleep), hostile(Misdeed::AwaitAbort));
+        let stays =
+            r#"{"steps":[["write","/scratch/a","5000"],["hold","/scratch/b","100"],["spin"]]}"#;
+        let (spins, sleeps, waits) =
+            (hostile(Misdeed::Spin), hostile(Misdeed::Sleep), hostile(Misdeed::AwaitAbort));
         let asks = async |_: Value| Outcome::AskUser(Question::new("which?"));
         let panics = async |_: Value| -> Value { panic!("{ON_PURPOSE}") };
         let hangs = async |_: Value| std::future::pending::<Value>().await;
@@ -155,15 +161,30 @@ impl Mixed {
             kind(&waits, &many_objects(MAX_NODES / 2 - 1), "ok", How::Aborted),
             kind(&tool(bytes("desk")), "{}", "ask_user", How::Freely),
             kind(&tool(bytes("fetch")), r#"{"url":"http://127.0.0.1:9/"}"#, "error", How::Freely),
-            kind(&Tool::native(native("asks"), asks).expect("a tool"), "{}", "ask_user", How::Freely),
+            kind(
+                &Tool::native(native("asks"), asks).expect("a tool"),
+                "{}",
+                "ask_user",
+                How::Freely,
+            ),
             kind(
                 &Tool::native(native("panics"), panics).expect("a tool"),
                 "{}",
                 "handler_raised/native_panic",
                 How::Freely,
             ),
-            kind(&Tool::native(native("hangs"), hangs).expect("a tool"), "{}", "timeout/blocked", How::Deadline),
-            kind(&Tool::native(native("dropped"), hangs).expect("a tool"), "{}", "dropped", How::Dropped),
+            kind(
+                &Tool::native(native("hangs"), hangs).expect("a tool"),
+                "{}",
+                "timeout/blocked",
+                How::Deadline,
+            ),
+            kind(
+                &Tool::native(native("dropped"), hangs).expect("a tool"),
+                "{}",
+                "dropped",
+                How::Dropped,
+            ),
             kind(&Tool::manual(native("absent")).expect("a tool"), "{}", "not_found", How::Freely),
         ];
         let mixed = Self { seed: stage.seed, kinds: Arc::new(kinds), waits, server };
@@ -232,16 +253,19 @@ struct Holder {
 
 impl Holder {
     fn new(waits: &Tool) -> Self {
-        let (started, signal, tool) = (Arc::new(AtomicBool::new(false)), AbortSignal::new(), waits.clone());
+        let (started, signal, tool) =
+            (Arc::new(AtomicBool::new(false)), AbortSignal::new(), waits.clone());
         let seen = Arc::clone(&started);
         let executor = Executor::new().with_events(move |event: Event| {
             if matches!(event, Event::Started { .. }) {
                 seen.store(true, Ordering::Relaxed);
             }
         });
-        let options = CallOptions::default().with_abort(signal.clone()).with_stop_grace(Duration::MAX);
-        let call =
-            tokio::spawn(async move { executor.call(&tool, ToolCall::new("1", "hostile", "{}"), options).await });
+        let options =
+            CallOptions::default().with_abort(signal.clone()).with_stop_grace(Duration::MAX);
+        let call = tokio::spawn(async move {
+            executor.call(&tool, ToolCall::new("1", "hostile", "{}"), options).await
+        });
         Self { started, signal, call }
     }
 
@@ -255,7 +279,8 @@ impl Holder {
 async fn all_started(holders: &VecDeque<Holder>) -> usize {
     let began = Instant::now();
     loop {
-        let started = holders.iter().filter(|holder| holder.started.load(Ordering::Relaxed)).count();
+        let started =
+            holders.iter().filter(|holder| holder.started.load(Ordering::Relaxed)).count();
         if started == holders.len() || began.elapsed() > PATIENCE {
             return started;
         }
@@ -300,7 +325,8 @@ async fn one(kind: &Kind, dice: &mut Dice) -> Ended {
     let options = CallOptions::default().with_abort(signal.clone()).with_stop_grace(Duration::MAX);
     let executor = Executor::new().with_limits(limits);
     let began = Instant::now();
-    let call = executor.call(&kind.tool, ToolCall::new("1", name, kind.arguments.as_str()), options);
+    let call =
+        executor.call(&kind.tool, ToolCall::new("1", name, kind.arguments.as_str()), options);
     let soon = Duration::from_millis(dice.number(0..10));
     let got = match kind.how {
         How::Freely | How::Deadline => ending(&call.await.result),
@@ -361,7 +387,11 @@ impl Theatre for Mixed {
     fn close(&mut self, tally: &mut Tally) {
         tally.permits = self.lost_permits();
         if tally.permits > 0 {
-            tally.note(Fault::Leak, "permits", format!("{} of {CELLS} cells cannot be had any more", tally.permits));
+            tally.note(
+                Fault::Leak,
+                "permits",
+                format!("{} of {CELLS} cells cannot be had any more", tally.permits),
+            );
         }
     }
 }

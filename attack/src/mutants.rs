@@ -28,14 +28,25 @@ impl Mutants {
         let schema = r#"{"type":"object","properties":{"a":{"type":"integer","maximum":5}},"required":["a"]}"#;
         let small = [
             Hostile::answering(Answer::Echo),
-            Hostile { parameters: Some(schema), output: Some(schema), ..Hostile::answering(Answer::Echo) },
-            Hostile { needs: &[["http", "https://a.example/", "why"]], ..Hostile::answering(Answer::Halt("done")) },
+            Hostile {
+                parameters: Some(schema),
+                output: Some(schema),
+                ..Hostile::answering(Answer::Echo)
+            },
+            Hostile {
+                needs: &[["http", "https://a.example/", "why"]],
+                ..Hostile::answering(Answer::Halt("done"))
+            },
         ];
         Self {
             seed: stage.seed,
             engines: engines.map(|engine| engine.build().expect("an engine")),
             small: small.map(|guest| guest.component()).into_iter().chain([bare_hello()]).collect(),
-            real: COMPONENTS.iter().map(|(name, _)| bytes(name)).filter(|bytes| bytes.len() < LARGEST).collect(),
+            real: COMPONENTS
+                .iter()
+                .map(|(name, _)| bytes(name))
+                .filter(|bytes| bytes.len() < LARGEST)
+                .collect(),
         }
     }
 }
@@ -43,7 +54,9 @@ impl Mutants {
 /// Changes something.
 fn mutate(bytes: &mut Vec<u8>, other: &[u8], dice: &mut Dice) {
     let sections = pieces(bytes);
-    let whole = |dice: &mut Dice| sections.get(dice.index(sections.len().max(1))).map(|piece| piece.whole.clone());
+    let whole = |dice: &mut Dice| {
+        sections.get(dice.index(sections.len().max(1))).map(|piece| piece.whole.clone())
+    };
     let at = dice.index(bytes.len().max(1));
     match dice.number(0..12) {
         _ if bytes.is_empty() => {}

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell::{
-    CallOptions, Component, Egress, Engine, Executor, Grants, HttpRule, Limits, Method, Placement, Resolved, Resolver,
-    Target, ToolCall,
+    CallOptions, Component, Egress, Engine, Executor, Grants, HttpRule, Limits, Method, Placement,
+    Resolved, Resolver, Target, ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::server::{Server, response};
@@ -26,7 +26,8 @@ const ALLOWED: Ipv4Addr = Ipv4Addr::new(127, 77, 7, 7);
 /// The name that leads elsewhere the second time.
 const REBOUND: &str = "rebound.example";
 /// Ways to a forbidden address.
-const WAYS: [Way; 5] = [Way::Direct, Way::Redirect, Way::Rebinding, Way::AbsoluteForm, Way::Userinfo];
+const WAYS: [Way; 5] =
+    [Way::Direct, Way::Redirect, Way::Rebinding, Way::AbsoluteForm, Way::Userinfo];
 
 #[derive(Debug, Clone, Copy)]
 enum Way {
@@ -44,7 +45,8 @@ struct Rebinding(Arc<std::sync::Mutex<Vec<IpAddr>>>, Arc<AtomicUsize>);
 impl Resolver for Rebinding {
     fn resolve(&self, host: &str, _: u16) -> Resolved {
         let first = self.1.fetch_add(1, Ordering::Relaxed) == 0 && host == REBOUND;
-        let answer = if first { vec![ALLOWED.into()] } else { self.0.lock().expect("no panic").clone() };
+        let answer =
+            if first { vec![ALLOWED.into()] } else { self.0.lock().expect("no panic").clone() };
         Box::pin(async move { Ok(answer) })
     }
 }
@@ -62,8 +64,14 @@ impl Network {
         let resolver = Rebinding::default();
         let egress = Egress::new().with_resolver(resolver.clone());
         // What is asked for after `/to/` is where it leads to.
-        let answer = |request: &str| match request.split(' ').nth(1).and_then(|path| path.strip_prefix("/to/")) {
-            Some(place) => response(&format!("302 Found\r\nlocation: http://{}/", unhex(place)), ""),
+        let answer = |request: &str| match request
+            .split(' ')
+            .nth(1)
+            .and_then(|path| path.strip_prefix("/to/"))
+        {
+            Some(place) => {
+                response(&format!("302 Found\r\nlocation: http://{}/", unhex(place)), "")
+            }
             None => response("200 OK", "allowed"),
         };
         Self {
@@ -81,7 +89,10 @@ impl Network {
         let mut grants = Grants::default();
         for method in [Method::Get, Method::Post] {
             grants.http.extend(urls.iter().filter_map(|url| rule(method, url)));
-            for url in [self.allowed.url("/"), format!("http://{REBOUND}:{}/", self.allowed.address.port())] {
+            for url in [
+                self.allowed.url("/"),
+                format!("http://{REBOUND}:{}/", self.allowed.address.port()),
+            ] {
                 let network = format!("{ALLOWED}/32").parse().expect("a network");
                 let rule: HttpRule = format!("{} {url}", method.as_str()).parse().expect("a rule");
                 grants.http.push(rule.with_private([network]));
@@ -92,10 +103,13 @@ impl Network {
 
     /// A case's requests, in order: the tool, its arguments, and whether it may succeed.
     fn requests(&self, way: Way, spelt: &str, forbidden: &str) -> Vec<(&'static str, Value, bool)> {
-        let (direct, own) = (format!("http://{spelt}:{}/", self.forbidden.port), self.allowed.address);
+        let (direct, own) =
+            (format!("http://{spelt}:{}/", self.forbidden.port), self.allowed.address);
         let rebound = format!("http://{REBOUND}:{}/", own.port());
         let fetch = |url: &str, may| ("fetch", json!({"url": url}), may);
-        let post = |path: String| ("caller", json!({"authority": own.to_string(), "path": path, "body": "x"}), true);
+        let post = |path: String| {
+            ("caller", json!({"authority": own.to_string(), "path": path, "body": "x"}), true)
+        };
         match way {
             Way::Direct => vec![fetch(&direct, false)],
             Way::Redirect => {
@@ -103,9 +117,13 @@ impl Network {
                 let place: String = place.bytes().map(|byte| format!("{byte:02x}")).collect();
                 vec![fetch(&self.allowed.url(&format!("/to/{place}")), true), fetch(&direct, false)]
             }
-            Way::Rebinding => vec![fetch(&rebound, true), fetch(&rebound, false), fetch(&rebound, false)],
+            Way::Rebinding => {
+                vec![fetch(&rebound, true), fetch(&rebound, false), fetch(&rebound, false)]
+            }
             // What leaves for the allowed server may be answered by it; nothing may go by it to another.
-            Way::AbsoluteForm => vec![post(direct), post(format!("//{spelt}:{}/", self.forbidden.port))],
+            Way::AbsoluteForm => {
+                vec![post(direct), post(format!("//{spelt}:{}/", self.forbidden.port))]
+            }
             Way::Userinfo => vec![
                 fetch(&format!("http://{own}@{spelt}:{}/", self.forbidden.port), false),
                 fetch(&format!("http://user:{own}@{forbidden}:{}/", self.forbidden.port), false),
@@ -127,7 +145,8 @@ fn result_of(component: &Component, arguments: &Value) -> String {
     let call = ToolCall::with_value("1", tool.definition().name.as_str(), arguments);
     let limits = Limits::default().with_timeout(Duration::from_secs(5));
     let executor = Executor::new().with_limits(limits);
-    let result = wait(async move { executor.call(&tool, call, CallOptions::default()).await }).result;
+    let result =
+        wait(async move { executor.call(&tool, call, CallOptions::default()).await }).result;
     serde_json::to_string(&result).expect("a result is JSON")
 }
 
@@ -148,7 +167,8 @@ impl Theatre for Network {
         while spelt.len() > 6 && !dice.one_in(3) {
             spelt.remove(dice.index(spelt.len()));
         }
-        let tools = [("fetch", self.granted("fetch", &urls)), ("caller", self.granted("caller", &urls))];
+        let tools =
+            [("fetch", self.granted("fetch", &urls)), ("caller", self.granted("caller", &urls))];
         for (index, spelt) in spelt.iter().enumerate() {
             *self.resolver.0.lock().expect("no panic") = disguised(address, index);
             self.resolver.1.store(0, Ordering::Relaxed);
@@ -157,18 +177,27 @@ impl Theatre for Network {
                 let tool = &tools.iter().find(|(known, _)| *known == name).expect("a tool").1;
                 let result = result_of(tool, &arguments);
                 let arrived = self.allowed.taken().concat();
-                let stays =
-                    arrived.lines().next().is_none_or(|line| line.split(' ').nth(1).is_some_and(is_origin_form));
-                let detail = || format!("{address} as {spelt}: {arguments} gave {result}; arrived {arrived}");
+                let stays = arrived
+                    .lines()
+                    .next()
+                    .is_none_or(|line| line.split(' ').nth(1).is_some_and(is_origin_form));
+                let detail = || {
+                    format!("{address} as {spelt}: {arguments} gave {result}; arrived {arrived}")
+                };
                 if self.forbidden.is_new() || (!may && result.starts_with(r#"{"ok""#)) {
                     judgement = Err((Fault::Connection, format!("{way:?}"), detail()));
                 } else if result.contains("tool_error")
                     || result.contains("cannot be reached")
                     || result.contains("in time")
                 {
-                    judgement = Err((Fault::Connection, format!("{way:?}: a connection was tried"), detail()));
+                    judgement = Err((
+                        Fault::Connection,
+                        format!("{way:?}: a connection was tried"),
+                        detail(),
+                    ));
                 } else if !stays {
-                    judgement = Err((Fault::Wrong, format!("{way:?}: not in origin form"), detail()));
+                    judgement =
+                        Err((Fault::Wrong, format!("{way:?}: not in origin form"), detail()));
                 }
             }
             tally.judged(judgement);

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolcell::{
-    Access, CallOptions, Completion, Component, Directory, Executor, Grants, Limits, Placement, Room, ToolCall,
+    Access, CallOptions, Completion, Component, Directory, Executor, Grants, Limits, Placement,
+    Room, ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::wait;
@@ -50,7 +51,8 @@ const PIECES: [&str; 26] = [
     "....",
     "secret",
 ];
-const STARTS: [&str; 8] = ["/data/", "/data/", "/data/", "/data", "/", "", "/data/../", "/proc/self/cwd/"];
+const STARTS: [&str; 8] =
+    ["/data/", "/data/", "/data/", "/data", "/", "", "/data/../", "/proc/self/cwd/"];
 /// Paths of one case.
 const PATHS: usize = 6;
 /// Bytes of what lies outside: no other file has as many.
@@ -94,7 +96,8 @@ impl Paths {
                 swap(&place);
             }
         });
-        let paths = Self { seed: stage.seed, outer, canary, clerks, over, swapping: Some(swapping) };
+        let paths =
+            Self { seed: stage.seed, outer, canary, clerks, over, swapping: Some(swapping) };
         paths.plant();
         paths
     }
@@ -122,8 +125,12 @@ impl Paths {
 
     /// What lies outside, and must be as it was.
     fn is_intact(&self) -> bool {
-        let mut names: Vec<_> =
-            fs::read_dir(&self.outer).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect();
+        let mut names: Vec<_> = fs::read_dir(&self.outer)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.file_name())
+            .collect();
         names.sort();
         names == [self.canary.as_str(), "inner", "secret", "turned"]
             && fs::read_to_string(self.outer.join("secret")).is_ok_and(|found| {
@@ -157,7 +164,15 @@ fn path(dice: &mut Dice, outer: &Path) -> String {
         path.push_str(dice.pick(&PIECES));
         path.push_str(dice.pick(&SEPARATORS));
     }
-    path.push_str(dice.pick(&["secret", "secret", "secret/", "secret/.", "", "etc/passwd", "environ"]));
+    path.push_str(dice.pick(&[
+        "secret",
+        "secret",
+        "secret/",
+        "secret/.",
+        "",
+        "etc/passwd",
+        "environ",
+    ]));
     path
 }
 
@@ -186,7 +201,10 @@ fn steps(path: &str, other: &str) -> Vec<Vec<String>> {
 
 /// Whether a step has answered with the size of what lies outside.
 fn tells_of_the_size(completion: &Completion) -> bool {
-    let answers = completion.result.value().and_then(|value| serde_json::from_str::<Vec<String>>(value.as_str()).ok());
+    let answers = completion
+        .result
+        .value()
+        .and_then(|value| serde_json::from_str::<Vec<String>>(value.as_str()).ok());
     answers.into_iter().flatten().any(|answer| answer.split(' ').next() == Some(&SIZE.to_string()))
 }
 
@@ -201,11 +219,18 @@ impl Theatre for Paths {
         all.extend(steps("/data/swapped/secret", "../../secret").into_iter().take(11));
         let tool = clerk.tools()[0].clone();
         let call = ToolCall::with_value("1", "clerk", &json!({ "steps": all }));
-        let executor = Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(10)));
-        let completion = wait(async move { executor.call(&tool, call, CallOptions::default()).await });
+        let executor =
+            Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(10)));
+        let completion =
+            wait(async move { executor.call(&tool, call, CallOptions::default()).await });
         let seen = format!("{completion:?}");
-        let detail =
-            || paths.iter().map(|path| path.chars().take(60).collect::<String>()).collect::<Vec<_>>().join(" ");
+        let detail = || {
+            paths
+                .iter()
+                .map(|path| path.chars().take(60).collect::<String>())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
         tally.judged(if seen.contains(&self.canary) || seen.contains("root:x:") {
             Err((Fault::Canary, "a file from outside was read".into(), detail()))
         } else if tells_of_the_size(&completion) {

@@ -54,8 +54,11 @@ fn common_divisor(mut a: u64, mut b: u64) -> u64 {
 /// Where the numbered cases of a table stand in this seed's order, so that a short run sees a bit of everything.
 fn case_at(position: u64, cases: Option<u64>, seed: u64) -> u64 {
     let Some(cases) = cases else { return position };
-    let stride = (cases * 382 / 1000..).find(|stride| *stride > 0 && common_divisor(*stride, cases) == 1).unwrap_or(1);
-    ((u128::from(position) * u128::from(stride) + u128::from(seed % cases)) % u128::from(cases)) as u64
+    let stride = (cases * 382 / 1000..)
+        .find(|stride| *stride > 0 && common_divisor(*stride, cases) == 1)
+        .unwrap_or(1);
+    ((u128::from(position) * u128::from(stride) + u128::from(seed % cases)) % u128::from(cases))
+        as u64
 }
 
 /// Plays one theatre to its end.
@@ -70,8 +73,12 @@ pub fn perform(options: &Perform) {
         }
     }));
     let program = env::current_exe().expect("this program");
-    let stage =
-        Stage { seed: options.seed, cache: program.with_file_name("attack-cache"), program, temp: env::temp_dir() };
+    let stage = Stage {
+        seed: options.seed,
+        cache: program.with_file_name("attack-cache"),
+        program,
+        temp: env::temp_dir(),
+    };
     let mut theatre = theatre(options.theatre, &stage);
     let row = play(options, &stage, theatre.as_mut());
     drop(theatre);
@@ -87,15 +94,20 @@ fn play(options: &Perform, stage: &Stage, theatre: &mut dyn Theatre) -> Row {
     let mut position = options.from;
     loop {
         let played = position - options.from;
-        let part = (began.elapsed().as_secs_f64() / options.seconds).min(played as f64 / options.least.max(1) as f64);
+        let part = (began.elapsed().as_secs_f64() / options.seconds)
+            .min(played as f64 / options.least.max(1) as f64);
         let table_is_over = theatre.cases().is_some_and(|cases| position >= cases);
-        if part >= 1.0 || (options.case.is_some() && played > 0) || (options.case.is_none() && table_is_over) {
+        if part >= 1.0
+            || (options.case.is_some() && played > 0)
+            || (options.case.is_none() && table_is_over)
+        {
             break;
         }
         if baseline.is_none() && part >= WARM {
             baseline = Some((Reading::now(&stage.temp), tally.tried));
         }
-        tally.case = options.case.unwrap_or_else(|| case_at(position, theatre.cases(), options.seed));
+        tally.case =
+            options.case.unwrap_or_else(|| case_at(position, theatre.cases(), options.seed));
         tell(&Line::Case(position, tally.case));
         theatre.attempt(tally.case, &mut tally);
         position += 1;
@@ -114,12 +126,19 @@ fn play(options: &Perform, stage: &Stage, theatre: &mut dyn Theatre) -> Row {
         spent.fds = over.fds;
         spent.threads = over.threads;
         spent.files = over.files;
-        spent.slope = if tally.tried - tried >= MANY { slope(&samples[samples.len() / 2..]) } else { None };
-        for (what, count) in
-            [("file descriptors", over.fds), ("threads", over.threads), ("temporary files", over.files)]
-        {
+        spent.slope =
+            if tally.tried - tried >= MANY { slope(&samples[samples.len() / 2..]) } else { None };
+        for (what, count) in [
+            ("file descriptors", over.fds),
+            ("threads", over.threads),
+            ("temporary files", over.files),
+        ] {
             if count > 0 {
-                tally.note(Fault::Leak, what, format!("{count} over the {baseline:?} after {tried} attempts"));
+                tally.note(
+                    Fault::Leak,
+                    what,
+                    format!("{count} over the {baseline:?} after {tried} attempts"),
+                );
             }
         }
     }
@@ -140,7 +159,8 @@ mod tests {
     #[test]
     fn a_table_is_gone_through_once() {
         for (cases, seed) in [(1, 0), (2, 7), (180, 3), (630, u64::MAX)] {
-            let mut all: Vec<_> = (0..cases).map(|position| case_at(position, Some(cases), seed)).collect();
+            let mut all: Vec<_> =
+                (0..cases).map(|position| case_at(position, Some(cases), seed)).collect();
             all.sort_unstable();
             assert!(all.into_iter().eq(0..cases), "{cases}");
         }

@@ -38,13 +38,15 @@ pub(crate) fn pieces(bytes: &[u8]) -> Vec<Piece> {
 
 /// The first core module inside.
 pub(crate) fn module(component: &[u8]) -> Option<Vec<u8>> {
-    let found = pieces(component).into_iter().find(|piece| piece.id == of_component::CORE_MODULE)?;
+    let found =
+        pieces(component).into_iter().find(|piece| piece.id == of_component::CORE_MODULE)?;
     Some(component[found.content].to_vec())
 }
 
 /// The component with another first core module.
 pub(crate) fn with_module(component: &[u8], module: &[u8]) -> Option<Vec<u8>> {
-    let found = pieces(component).into_iter().find(|piece| piece.id == of_component::CORE_MODULE)?;
+    let found =
+        pieces(component).into_iter().find(|piece| piece.id == of_component::CORE_MODULE)?;
     let other = section(of_component::CORE_MODULE, module);
     Some([&component[..found.whole.start], &other, &component[found.whole.end..]].concat())
 }

@@ -112,7 +112,10 @@ impl Row {
 
     /// The figures that do not hold; first those that do not depend on how busy the machine is.
     fn broken(&self) -> (Vec<String>, Vec<String>) {
-        let leaks = self.spent.fds.max(0) + self.spent.threads.max(0) + self.spent.files.max(0) + self.permits.max(0);
+        let leaks = self.spent.fds.max(0)
+            + self.spent.threads.max(0)
+            + self.spent.files.max(0)
+            + self.permits.max(0);
         let counts = [
             (self.deaths, "process deaths"),
             (self.connections, "forbidden connections"),
@@ -172,7 +175,10 @@ impl Report {
     /// The memory that no process of the campaign may have more of.
     #[must_use]
     pub fn opening(seed: u64) -> String {
-        format!("seed {seed}; no process may have more than {} MiB in memory\n", Stage::bound() >> 20)
+        format!(
+            "seed {seed}; no process may have more than {} MiB in memory\n",
+            Stage::bound() >> 20
+        )
     }
 
     /// As JSON.
@@ -220,15 +226,27 @@ impl Report {
         let _ = writeln!(text, "{} attempts in {:.0} s", count(|row| row.tried), self.seconds);
         for finding in self.rows.iter().flat_map(|row| &row.findings) {
             let fault = format!("{:?}", finding.fault).to_lowercase();
-            let _ = writeln!(text, "\n{fault} in {}: {} ({} times)", finding.theatre, finding.what, finding.count);
+            let _ = writeln!(
+                text,
+                "\n{fault} in {}: {} ({} times)",
+                finding.theatre, finding.what, finding.count
+            );
             let _ = writeln!(text, "  {}", finding.detail.replace('\n', "\n  "));
             let command = "cargo xtask attack --seed";
-            let _ = writeln!(text, "  {command} {} --only {} --case {}", self.seed, finding.theatre, finding.case);
+            let _ = writeln!(
+                text,
+                "  {command} {} --only {} --case {}",
+                self.seed, finding.theatre, finding.case
+            );
         }
         for broken in self.broken.iter().chain(&self.broken_times) {
             let _ = writeln!(text, "\nDOES NOT HOLD: {broken}");
         }
-        let _ = writeln!(text, "\n{}", if self.holds() { "every figure holds" } else { "not every figure holds" });
+        let _ = writeln!(
+            text,
+            "\n{}",
+            if self.holds() { "every figure holds" } else { "not every figure holds" }
+        );
         text
     }
 }
@@ -265,11 +283,16 @@ mod tests {
     /// A busy machine can make an attempt slow, and nothing else.
     #[test]
     fn a_slow_attempt_is_a_figure_of_time() {
-        for (fault, firm, timed) in [(Fault::Slow, 0, 1), (Fault::Wrong, 1, 0), (Fault::Hang, 1, 0)] {
+        for (fault, firm, timed) in [(Fault::Slow, 0, 1), (Fault::Wrong, 1, 0), (Fault::Hang, 1, 0)]
+        {
             let mut tally = Tally::new("bombs".into());
             tally.failed(fault, "", "");
             let (counts, times) = Row::of(&tally, Spent::default()).broken();
-            assert_eq!((counts.len(), times.len()), (firm, timed), "{fault:?}: {counts:?} {times:?}");
+            assert_eq!(
+                (counts.len(), times.len()),
+                (firm, timed),
+                "{fault:?}: {counts:?} {times:?}"
+            );
         }
     }
 }

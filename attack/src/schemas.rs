@@ -45,31 +45,46 @@ const PATTERNS: [&str; 12] = [
 
 fn bomb(dice: &mut Dice) -> Value {
     let count = dice.pick(&[3_usize, 50, 199, 399, 1_999, 20_000]);
-    let nested = |key: &str, levels: usize| (0..levels).fold(json!({}), |inner, _| json!({key: inner}));
+    let nested =
+        |key: &str, levels: usize| (0..levels).fold(json!({}), |inner, _| json!({key: inner}));
     match dice.number(0..13) {
         0 => json!({"properties": {"a": {"type": "string", "pattern": dice.pick(&PATTERNS)}}}),
         1 => json!({"patternProperties": {dice.pick(&PATTERNS): {"type": "integer"}}}),
-        2 => json!({"anyOf": vec![json!({"pattern": dice.pick(&PATTERNS), "minLength": 3}); count]}),
-        3 => nested(dice.pick(&["items", "not", "additionalProperties", "contains", "if"]), count.min(119)),
+        2 => {
+            json!({"anyOf": vec![json!({"pattern": dice.pick(&PATTERNS), "minLength": 3}); count]})
+        }
+        3 => nested(
+            dice.pick(&["items", "not", "additionalProperties", "contains", "if"]),
+            count.min(119),
+        ),
         // Each level has two ways to the next.
         4 => {
             let link = |n: usize| json!({"anyOf": [{"$ref": format!("#/$defs/{}", n + 1)}, {"allOf": [{"$ref": format!("#/$defs/{}", n + 1)}]}]});
             let levels = count.min(60);
-            let mut defs: serde_json::Map<_, _> = (0..levels).map(|n| (n.to_string(), link(n))).collect();
+            let mut defs: serde_json::Map<_, _> =
+                (0..levels).map(|n| (n.to_string(), link(n))).collect();
             defs.insert(levels.to_string(), json!({"type": "integer"}));
             json!({"$ref": "#/$defs/0", "$defs": defs})
         }
         5 => json!({"$ref": "#"}),
-        6 => json!({"properties": {"a": {"$ref": "#/properties/b"}, "b": {"$ref": "#/properties/a"}}}),
+        6 => {
+            json!({"properties": {"a": {"$ref": "#/properties/b"}, "b": {"$ref": "#/properties/a"}}})
+        }
         7 => {
             json!({"properties": {"a": {"type": "array", "uniqueItems": true, "items": {"type": "array", "uniqueItems": true}}}})
         }
-        8 => json!({"properties": {"a": {"enum": (0..count).map(|n| format!("value-{n}")).collect::<Vec<_>>()}}}),
-        9 => json!({"$dynamicRef": "#a", "$defs": {"b": {"$dynamicAnchor": "a", "items": {"$dynamicRef": "#a"}}}}),
+        8 => {
+            json!({"properties": {"a": {"enum": (0..count).map(|n| format!("value-{n}")).collect::<Vec<_>>()}}})
+        }
+        9 => {
+            json!({"$dynamicRef": "#a", "$defs": {"b": {"$dynamicAnchor": "a", "items": {"$dynamicRef": "#a"}}}})
+        }
         10 => {
             json!({"unevaluatedProperties": false, "anyOf": vec![json!({"properties": {"b": {"unevaluatedProperties": false}}}); count.min(200)]})
         }
-        11 => json!({"properties": {"a": {"multipleOf": dice.pick(&[1e-300, 5e-324, 0.0, -1.0, 1e308])}}}),
+        11 => {
+            json!({"properties": {"a": {"multipleOf": dice.pick(&[1e-300, 5e-324, 0.0, -1.0, 1e308])}}})
+        }
         _ => chance(dice, DEPTH),
     }
 }
@@ -78,9 +93,13 @@ fn bomb(dice: &mut Dice) -> Value {
 fn chance(dice: &mut Dice, depth: u64) -> Value {
     let mut schema = serde_json::Map::new();
     for _ in 0..dice.number(0..4) {
-        let inner = |dice: &mut Dice| if depth == 0 { json!(true) } else { chance(dice, depth - 1) };
+        let inner =
+            |dice: &mut Dice| if depth == 0 { json!(true) } else { chance(dice, depth - 1) };
         let (key, value) = match dice.number(0..16) {
-            0 => ("type", json!(dice.pick(&["object", "array", "string", "integer", "null", "what"]))),
+            0 => (
+                "type",
+                json!(dice.pick(&["object", "array", "string", "integer", "null", "what"])),
+            ),
             1 => ("properties", json!({"a": inner(dice), "b": inner(dice)})),
             2 => ("items", inner(dice)),
             3 => ("anyOf", json!([inner(dice), inner(dice)])),
@@ -88,7 +107,14 @@ fn chance(dice: &mut Dice, depth: u64) -> Value {
             5 => ("not", inner(dice)),
             6 => (
                 "$ref",
-                json!(dice.pick(&["#", "#/properties/a", "#/$defs/x", "http://127.0.0.1/x", "file:///etc/passwd", ""])),
+                json!(dice.pick(&[
+                    "#",
+                    "#/properties/a",
+                    "#/$defs/x",
+                    "http://127.0.0.1/x",
+                    "file:///etc/passwd",
+                    ""
+                ])),
             ),
             7 => ("required", json!(["a", "b", "a"])),
             8 => ("if", inner(dice)),
@@ -141,8 +167,13 @@ impl Theatre for Schemas {
         let judge = |tally: &mut Tally, what: &str, began: Instant, detail: &str| {
             let took = began.elapsed();
             tally.overran(took.saturating_sub(BOUND));
-            let slow = (took > FAR)
-                .then(|| format!("{took:?}: {} {}", &text[..text.len().min(200)], &detail[..detail.len().min(60)]));
+            let slow = (took > FAR).then(|| {
+                format!(
+                    "{took:?}: {} {}",
+                    &text[..text.len().min(200)],
+                    &detail[..detail.len().min(60)]
+                )
+            });
             tally.judged(slow.map_or(Ok(()), |detail| Err((Fault::Slow, what.to_owned(), detail))));
         };
         let began = Instant::now();
@@ -151,7 +182,9 @@ impl Theatre for Schemas {
         let tool = match made {
             Ok(tool) => tool,
             Err(error) if is_typed(&error) => return,
-            Err(error) => return tally.failed(Fault::Wrong, "an error of no kind", format!("{error:?}")),
+            Err(error) => {
+                return tally.failed(Fault::Wrong, "an error of no kind", format!("{error:?}"));
+            }
         };
         for _ in 0..4 {
             let arguments = arguments(&mut dice);

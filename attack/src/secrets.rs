@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::json;
 use toolcell::kv::SqliteStore;
 use toolcell::{
-    CallOptions, Component, Event, Executor, Grants, HttpRule, Placed, Placement, Secret, SecretUse, StoredSecrets,
-    ToolCall,
+    CallOptions, Component, Event, Executor, Grants, HttpRule, Placed, Placement, Secret,
+    SecretUse, StoredSecrets, ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::server::{Server, response};
@@ -47,7 +47,8 @@ struct Traces(Arc<Mutex<Vec<u8>>>);
 
 impl Traces {
     fn taken(&self) -> String {
-        String::from_utf8_lossy(&std::mem::take(&mut *self.0.lock().expect("no panic"))).into_owned()
+        String::from_utf8_lossy(&std::mem::take(&mut *self.0.lock().expect("no panic")))
+            .into_owned()
     }
 }
 
@@ -86,7 +87,8 @@ impl Secrets {
         // Sends the value back in the disguise that was asked for: as body, and as header.
         let known = canary.clone();
         let echo = move |request: &str| {
-            let disguise = request.split(' ').nth(1).map_or("", |path| path.trim_start_matches("/api/"));
+            let disguise =
+                request.split(' ').nth(1).map_or("", |path| path.trim_start_matches("/api/"));
             let text = disguised(&known, disguise);
             response(&format!("200 OK\r\nx-echo: {text}"), &text)
         };
@@ -98,22 +100,33 @@ impl Secrets {
         };
         let mut grants = Grants::default();
         for method in ["GET", "POST"] {
-            grants.http.extend([&bound, &other].map(|server| rule(format!("{method} {}", server.url("/")))));
+            grants.http.extend(
+                [&bound, &other].map(|server| rule(format!("{method} {}", server.url("/")))),
+            );
         }
-        grants.secrets.insert("token".into(), SecretUse::new(rule(bound.url("/api")), Placed::Bearer));
+        grants
+            .secrets
+            .insert("token".into(), SecretUse::new(rule(bound.url("/api")), Placed::Bearer));
         grants.reveal.insert("token".into());
         grants.keys.push("write *".parse().expect("a rule"));
-        let secrets = StoredSecrets::default().with("token", Secret::new(canary.as_str()).expect("a secret"));
-        let engine =
-            stage.engine(Placement::Cells).secrets(secrets).keys(SqliteStore::in_memory()).build().expect("an engine");
+        let secrets =
+            StoredSecrets::default().with("token", Secret::new(canary.as_str()).expect("a secret"));
+        let engine = stage
+            .engine(Placement::Cells)
+            .secrets(secrets)
+            .keys(SqliteStore::in_memory())
+            .build()
+            .expect("an engine");
         let (events, traces) = (Arc::new(Mutex::new(String::new())), Traces::default());
         let seen = Arc::clone(&events);
         let executor = Executor::new().with_events(move |event: Event| {
-            let line = format!("{event:?} {}\n", serde_json::to_string(&event).expect("an event is JSON"));
+            let line =
+                format!("{event:?} {}\n", serde_json::to_string(&event).expect("an event is JSON"));
             seen.lock().expect("no panic").push_str(&line);
         });
         // A process has one theatre: no other code has set it.
-        let writes = tracing_subscriber::fmt().with_max_level(tracing_subscriber::filter::LevelFilter::TRACE);
+        let writes = tracing_subscriber::fmt()
+            .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE);
         let _ = writes.with_writer(traces.clone()).with_ansi(false).try_init();
         let leaker = load_for_good(&engine, bytes("leaker"), grants);
         Self { finder: Finder::of(&canary), leaker, executor, events, traces, bound, other }
@@ -126,12 +139,18 @@ impl Theatre for Secrets {
     }
 
     fn attempt(&mut self, case: u64, tally: &mut Tally) {
-        let (exit, disguise) = (EXITS[case as usize / DISGUISES.len()], DISGUISES[case as usize % DISGUISES.len()]);
+        let (exit, disguise) =
+            (EXITS[case as usize / DISGUISES.len()], DISGUISES[case as usize % DISGUISES.len()]);
         let to = if exit == "reflected" { self.bound.url("/api/") } else { self.other.url("/") };
         let tool = self.leaker.tools()[0].clone();
-        let call = ToolCall::with_value("1", "leaker", &json!({"disguise": disguise, "exit": exit, "to": to}));
+        let call = ToolCall::with_value(
+            "1",
+            "leaker",
+            &json!({"disguise": disguise, "exit": exit, "to": to}),
+        );
         let executor = self.executor.clone();
-        let completion = wait(async move { executor.call(&tool, call, CallOptions::default()).await });
+        let completion =
+            wait(async move { executor.call(&tool, call, CallOptions::default()).await });
         let places = [
             ("the result", serde_json::to_string(&completion).expect("a completion is JSON")),
             ("`Debug` of the result", format!("{completion:?}")),
@@ -142,8 +161,11 @@ impl Theatre for Secrets {
         ];
         // Where it is bound to it may arrive.
         drop(self.bound.taken());
-        let found: Vec<_> =
-            places.iter().filter(|(_, text)| self.finder.find(text).is_some()).map(|(place, _)| *place).collect();
+        let found: Vec<_> = places
+            .iter()
+            .filter(|(_, text)| self.finder.find(text).is_some())
+            .map(|(place, _)| *place)
+            .collect();
         tally.judged(if found.is_empty() {
             Ok(())
         } else {

@@ -18,7 +18,8 @@ use tokio::runtime::Runtime;
 use toolcell::{Placement, Registry, Sealer};
 use toolcell_server::mcp::{McpOptions, routes};
 use toolcell_server::{
-    ApiKeyStore, ArtifactOptions, Artifacts, Authenticator, HttpServer, ListenOptions, Served, ServedTenant, Service,
+    ApiKeyStore, ArtifactOptions, Artifacts, Authenticator, HttpServer, ListenOptions, Served,
+    ServedTenant, Service,
 };
 use toolcell_test_guests::bytes;
 
@@ -76,24 +77,41 @@ impl Server {
         let seconds = Arc::new(AtomicU64::new(1_000_000));
         let clock = Arc::clone(&seconds);
         let sealer = Sealer::generate().expect("randomness");
-        let sealer = sealer.with_clock(move || UNIX_EPOCH + Duration::from_secs(clock.load(Ordering::Relaxed)));
+        let sealer = sealer
+            .with_clock(move || UNIX_EPOCH + Duration::from_secs(clock.load(Ordering::Relaxed)));
         let service = Service::builder(served).with_artifacts(artifacts).with_sealer(sealer);
         let service = service.build().expect("a service");
         let keys = ApiKeyStore::open(stage.temp.join("keys.json")).expect("a file of keys");
-        let [acme, acme_too, globex] =
-            ["acme", "acme", "globex"].map(|tenant| keys.add(tenant).expect("a key").key.expose().to_owned());
+        let [acme, acme_too, globex] = ["acme", "acme", "globex"]
+            .map(|tenant| keys.add(tenant).expect("a key").key.expose().to_owned());
         let revoked = keys.add("acme").expect("a key");
         assert!(keys.revoke(&revoked.id).expect("a file of keys"), "the key was there");
         let revoked = revoked.key.expose().to_owned();
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime");
-        let protected = routes(service.clone(), McpOptions::default().with_stop_grace(Duration::ZERO));
+        let protected =
+            routes(service.clone(), McpOptions::default().with_stop_grace(Duration::ZERO));
         let options = ListenOptions::default().with_protected(protected);
-        let server = runtime.block_on(HttpServer::bind(service, Authenticator::api_keys(keys.clone()), options));
+        let server = runtime.block_on(HttpServer::bind(
+            service,
+            Authenticator::api_keys(keys.clone()),
+            options,
+        ));
         let server = server.expect("a port");
         let address = server.address();
         runtime.spawn(server.serve(std::future::pending()));
-        Self { seed: stage.seed, address, acme, acme_too, revoked, globex, seconds, _runtime: runtime, _keys: keys }
+        Self {
+            seed: stage.seed,
+            address,
+            acme,
+            acme_too,
+            revoked,
+            globex,
+            seconds,
+            _runtime: runtime,
+            _keys: keys,
+        }
     }
 
     /// Sends a request, and returns the whole answer.
@@ -130,7 +148,8 @@ impl Server {
             return Err(wrong("a guest wrote a head"));
         }
         // Chunks have lengths; whatever else is a line is a message, whose outermost member is none of the guest's.
-        for text in body.split(['\r', '\n']).map(|line| line.strip_prefix("data: ").unwrap_or(line)) {
+        for text in body.split(['\r', '\n']).map(|line| line.strip_prefix("data: ").unwrap_or(line))
+        {
             let message = serde_json::from_str::<Value>(text).unwrap_or_default();
             let forged = !message["forged"].is_null() || !message["result"]["forged"].is_null();
             if forged || ["event: forged", ": forged"].contains(&text) {
@@ -163,14 +182,22 @@ impl Server {
         resumed["resume"] = json!({"answer": {"name": "Eve"}, "state": state});
         let stolen = json_of(&self.sent(&self.globex, "POST /v1/calls", "", &resumed.to_string()));
         if !state.is_string() || !stolen["outcome"]["refusal"].is_object() {
-            return Err((Fault::Wrong, "a question of another tenant was answered".into(), stolen.to_string()));
+            return Err((
+                Fault::Wrong,
+                "a question of another tenant was answered".into(),
+                stolen.to_string(),
+            ));
         }
 
         // A running call, under its own id.
         let running = format!("running-{case}");
-        let (address, key, header) = (self.address, self.acme.clone(), format!("x-request-id: {running}\r\n"));
-        let call = std::thread::spawn(move || sent(address, &key, "POST /v1/calls", &header, r#"{"name": "spin"}"#));
-        let usage = |key: &str| json_of(&self.sent(key, "GET /v1/usage", "", ""))["running"].as_u64();
+        let (address, key, header) =
+            (self.address, self.acme.clone(), format!("x-request-id: {running}\r\n"));
+        let call = std::thread::spawn(move || {
+            sent(address, &key, "POST /v1/calls", &header, r#"{"name": "spin"}"#)
+        });
+        let usage =
+            |key: &str| json_of(&self.sent(key, "GET /v1/usage", "", ""))["running"].as_u64();
         while usage(&self.acme) != Some(1) && !call.is_finished() {
             std::thread::yield_now();
         }
@@ -186,10 +213,18 @@ impl Server {
         let ended = json_of(&call.join().unwrap_or_default());
         compared?;
         if seen != Some(0) || !cancelled.starts_with("HTTP/1.1 202") {
-            return Err((Fault::Wrong, "a call of another tenant was seen or cancelled".into(), cancelled));
+            return Err((
+                Fault::Wrong,
+                "a call of another tenant was seen or cancelled".into(),
+                cancelled,
+            ));
         }
         if ended["outcome"]["tool_error"]["cause"]["status"] != "cancelled" {
-            return Err((Fault::Wrong, "a cancelled call ended otherwise".into(), ended.to_string()));
+            return Err((
+                Fault::Wrong,
+                "a cancelled call ended otherwise".into(),
+                ended.to_string(),
+            ));
         }
         Ok(())
     }
@@ -200,18 +235,24 @@ impl Server {
             let made_up = format!("tck_{}", dice.letters(43));
             let (_, headers, body) = mcp(HIDDEN, &json!({}));
             let body = body.to_string();
-            let (line, headers, body) =
-                dice.pick(&[("GET /v1/tools", "", ""), ("POST /v1/calls", "", "{}"), ("POST /mcp", &*headers, &*body)]);
-            let answers = [&self.revoked, &made_up].map(|key| normal(&self.sent(key, line, headers, body), key));
+            let (line, headers, body) = dice.pick(&[
+                ("GET /v1/tools", "", ""),
+                ("POST /v1/calls", "", "{}"),
+                ("POST /mcp", &*headers, &*body),
+            ]);
+            let answers = [&self.revoked, &made_up]
+                .map(|key| normal(&self.sent(key, line, headers, body), key));
             return same(&answers, line);
         }
         let missing = dice.letters(HIDDEN.len()).to_lowercase();
-        let calls = |name: &str| json!({"calls": [{"id": "a", "name": name, "arguments": {}}]}).to_string();
+        let calls =
+            |name: &str| json!({"calls": [{"id": "a", "name": name, "arguments": {}}]}).to_string();
         let some = |name: &str| {
             json!({"calls": [{"id": "a", "name": name, "arguments": {}}], "unknown_tools": "answer"}).to_string()
         };
         let one = |name: &str| json!({"name": name}).to_string();
-        let route = dice.pick(&["calls", "batch", "runs", "steps", "answer", "streamed", "tool", "mcp"]);
+        let route =
+            dice.pick(&["calls", "batch", "runs", "steps", "answer", "streamed", "tool", "mcp"]);
         let made = |name: &str| match route {
             "calls" => ("POST /v1/calls".to_owned(), String::new(), one(name)),
             "batch" | "runs" | "steps" => (format!("POST /v1/{route}"), String::new(), calls(name)),
@@ -231,7 +272,13 @@ impl Server {
     }
 
     /// Whether `globex` gets the same answer to both requests, but for these two ids.
-    fn same(&self, one: &str, other: &str, body: &str, ids: (&str, &str)) -> Result<(), (Fault, String, String)> {
+    fn same(
+        &self,
+        one: &str,
+        other: &str,
+        body: &str,
+        ids: (&str, &str),
+    ) -> Result<(), (Fault, String, String)> {
         let answers = [(one, ids.0), (other, ids.1)].map(|(line, id)| {
             let answer = self.sent(&self.globex, line, "", body);
             normal(&answer, id)
@@ -276,7 +323,11 @@ fn mcp(name: &str, arguments: &Value) -> (&'static str, String, Value) {
         "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
          Mcp-Method: tools/call\r\nMcp-Name: {name}\r\n"
     );
-    ("POST /mcp", headers, json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}))
+    (
+        "POST /mcp",
+        headers,
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}),
+    )
 }
 
 fn sent(address: SocketAddr, key: &str, line: &str, headers: &str, body: &str) -> String {
@@ -304,11 +355,17 @@ fn normal(answer: &str, name: &str) -> String {
     for line in answer.replace(name, "NAME").lines() {
         let lower = line.to_ascii_lowercase();
         let is_length = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if is_length || ["date:", "content-length:", "x-request-id:"].iter().any(|header| lower.starts_with(header)) {
+        if is_length
+            || ["date:", "content-length:", "x-request-id:"]
+                .iter()
+                .any(|header| lower.starts_with(header))
+        {
             continue;
         }
         let mut line = line.to_owned();
-        for (before, digits) in [("\"wall_us\":", true), ("\"request_id\":\"", false), ("\"id\":\"req_", false)] {
+        for (before, digits) in
+            [("\"wall_us\":", true), ("\"request_id\":\"", false), ("\"id\":\"req_", false)]
+        {
             if let Some((head, tail)) = line.clone().split_once(before) {
                 let is_part = |c: char| if digits { c.is_ascii_digit() } else { c != '"' };
                 line = format!("{head}{before}{}", tail.trim_start_matches(is_part));

@@ -35,13 +35,19 @@ impl Slots {
         let set_up = |placement| {
             let engine = stage.engine(placement).cells(1).build().expect("an engine");
             let guest = |pages, more_memories| {
-                let guest = Hostile { pages, more_memories, ..Hostile::new(Place::Execute, Misdeed::LeaveMarks) };
+                let guest = Hostile {
+                    pages,
+                    more_memories,
+                    ..Hostile::new(Place::Execute, Misdeed::LeaveMarks)
+                };
                 let component = load_for_good(&engine, guest.component(), Grants::default());
                 // The first call on optimised code opens what all later ones share.
                 let _ = call(&component, "hostile", "{}", Limits::default());
                 component.tools()[0].clone()
             };
-            let all = |pages: &[u32]| pages.iter().flat_map(|pages| MORE.map(|more| guest(*pages, more))).collect();
+            let all = |pages: &[u32]| {
+                pages.iter().flat_map(|pages| MORE.map(|more| guest(*pages, more))).collect()
+            };
             Guests { often: all(&OFTEN), seldom: all(&SELDOM), _engine: engine }
         };
         Self { seed: stage.seed, engines: [Placement::Cells, Placement::Inline].map(set_up).into() }
@@ -62,7 +68,8 @@ impl Theatre for Slots {
             let mut endings = Vec::new();
             for tool in tools {
                 let call = ToolCall::new("1", "hostile", "{}");
-                endings.push(ending(&executor.call(&tool, call, CallOptions::default()).await.result));
+                endings
+                    .push(ending(&executor.call(&tool, call, CallOptions::default()).await.result));
             }
             endings
         });
@@ -70,7 +77,11 @@ impl Theatre for Slots {
             tally.judged(if ending == "ok" {
                 Ok(())
             } else {
-                Err((Fault::Wrong, format!("{ending} instead of ok"), json!({"case": case}).to_string()))
+                Err((
+                    Fault::Wrong,
+                    format!("{ending} instead of ok"),
+                    json!({"case": case}).to_string(),
+                ))
             });
         }
     }

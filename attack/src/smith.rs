@@ -51,8 +51,11 @@ impl Smith {
         let base = base.map(|base| STANDARD.encode(base));
         let arguments = json!({"kind": kind, "seed": dice.number(..), "base": base});
         let call = ToolCall::with_value("1", "forge", &arguments);
-        let limits =
-            Limits::default().with_timeout(TIME).with_memory(MEMORY).with_result(16 << 20).with_arguments(16 << 20);
+        let limits = Limits::default()
+            .with_timeout(TIME)
+            .with_memory(MEMORY)
+            .with_result(16 << 20)
+            .with_arguments(16 << 20);
         let executor = Executor::new().with_limits(limits);
         let completion = wait(async move { executor.call(&tool, call, Default::default()).await });
         let value = completion.result.value()?.to_value();
@@ -60,12 +63,19 @@ impl Smith {
     }
 
     fn stranger(&self, dice: &mut Dice) -> Option<Vec<u8>> {
-        let hostile = Hostile { answer: Answer::Echo, ..Hostile::new(dice.pick(Place::ALL), dice.pick(Misdeed::ALL)) };
+        let hostile = Hostile {
+            answer: Answer::Echo,
+            ..Hostile::new(dice.pick(Place::ALL), dice.pick(Misdeed::ALL))
+        };
         match dice.number(0..8) {
             0 => self.made("component", dice, None),
             // Beside a guest that behaves: then it is not refused before the compiler has seen it.
             1 => Some(
-                [hostile.component(), section(of_component::COMPONENT, &self.made("component", dice, None)?)].concat(),
+                [
+                    hostile.component(),
+                    section(of_component::COMPONENT, &self.made("component", dice, None)?),
+                ]
+                .concat(),
             ),
             2 | 3 => {
                 let guest = hostile.component();
@@ -76,7 +86,8 @@ impl Smith {
                 // Not every change can be made to every module.
                 for _ in 0..dice.number(2..8) {
                     let changed = self.made("mutated", dice, Some(&module(&guest)?));
-                    guest = changed.and_then(|module| with_module(&guest, &module)).unwrap_or(guest);
+                    guest =
+                        changed.and_then(|module| with_module(&guest, &module)).unwrap_or(guest);
                 }
                 Some(guest)
             }

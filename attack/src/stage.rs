@@ -45,7 +45,11 @@ impl Stage {
 }
 
 /// Loads with these rights.
-pub(crate) fn load_with(engine: &Engine, bytes: Vec<u8>, grants: Grants) -> Result<Component, Error> {
+pub(crate) fn load_with(
+    engine: &Engine,
+    bytes: Vec<u8>,
+    grants: Grants,
+) -> Result<Component, Error> {
     let engine = engine.clone();
     wait(async move { Component::load_with(&engine, bytes, grants, Missing::Denied).await })
 }
@@ -67,8 +71,13 @@ pub(crate) fn tight() -> Limits {
 
 /// Whether an error is one of those that are promised: of a kind, with a hint, in bounded words.
 pub(crate) fn is_typed(error: &Error) -> bool {
-    let kinds =
-        [error.is_component(), error.is_definition(), error.is_not_granted(), error.is_directory(), error.is_options()];
+    let kinds = [
+        error.is_component(),
+        error.is_definition(),
+        error.is_not_granted(),
+        error.is_directory(),
+        error.is_options(),
+    ];
     kinds.contains(&true) && !error.hint().is_empty() && error.to_string().len() < 8_000
 }
 
@@ -77,12 +86,20 @@ pub(crate) fn try_stranger(engine: &Engine, bytes: Vec<u8>, dice: &mut Dice, tal
     let component = match load_with(engine, bytes, Grants::default()) {
         Ok(component) => component,
         Err(error) if is_typed(&error) => return tally.survived(),
-        Err(error) => return tally.failed(Fault::Wrong, "an error of no kind at load", format!("{error:?}")),
+        Err(error) => {
+            return tally.failed(Fault::Wrong, "an error of no kind at load", format!("{error:?}"));
+        }
     };
     let mut judgement = Ok(());
     for tool in component.tools().iter().take(8) {
-        let arguments =
-            dice.pick(&["{}", r#"{"a":1}"#, r#"{"expression":"1+1"}"#, r#"{"text":"a","name":"b"}"#, "[", ""]);
+        let arguments = dice.pick(&[
+            "{}",
+            r#"{"a":1}"#,
+            r#"{"expression":"1+1"}"#,
+            r#"{"text":"a","name":"b"}"#,
+            "[",
+            "",
+        ]);
         let (name, limits) = (tool.definition().name.clone(), tight());
         let began = Instant::now();
         let completion = call(&component, &name, arguments, limits);
@@ -105,7 +122,11 @@ pub(crate) fn in_time(
         tally.overran(late);
     }
     if late > Duration::from_secs(1) {
-        return Err((Fault::Slow, format!("a second late: {ending}"), format!("{late:?} after {:?}", limits.timeout)));
+        return Err((
+            Fault::Slow,
+            format!("a second late: {ending}"),
+            format!("{late:?} after {:?}", limits.timeout),
+        ));
     }
     Ok(())
 }

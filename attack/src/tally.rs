@@ -92,7 +92,12 @@ impl Tally {
     }
 
     /// An attempt that did not.
-    pub(crate) fn failed(&mut self, fault: Fault, what: impl Into<String>, detail: impl Into<String>) {
+    pub(crate) fn failed(
+        &mut self,
+        fault: Fault,
+        what: impl Into<String>,
+        detail: impl Into<String>,
+    ) {
         self.tried += 1;
         self.failed += 1;
         match fault {
@@ -105,7 +110,12 @@ impl Tally {
     }
 
     /// A failure that is no attempt's own.
-    pub(crate) fn note(&mut self, fault: Fault, what: impl Into<String>, detail: impl Into<String>) {
+    pub(crate) fn note(
+        &mut self,
+        fault: Fault,
+        what: impl Into<String>,
+        detail: impl Into<String>,
+    ) {
         let (what, detail) = (what.into(), detail.into().chars().take(DETAIL).collect());
         let known = |finding: &&mut Finding| finding.fault == fault && finding.what == what;
         if let Some(finding) = self.findings.iter_mut().find(known) {

@@ -3,7 +3,9 @@
 use crate::options::Name;
 use crate::stage::Stage;
 use crate::tally::Tally;
-use crate::{bombs, guests, mixed, mutants, network, paths, schemas, secrets, server, slots, smith};
+use crate::{
+    bombs, guests, mixed, mutants, network, paths, schemas, secrets, server, slots, smith,
+};
 
 /// One kind of attack.
 pub(crate) trait Theatre {

@@ -34,7 +34,9 @@ impl Reading {
         let began = Instant::now();
         loop {
             let over = Self::now(temp).over(baseline);
-            if [over.fds, over.threads, over.files].iter().all(|count| *count <= 0) || began.elapsed() > PATIENCE {
+            if [over.fds, over.threads, over.files].iter().all(|count| *count <= 0)
+                || began.elapsed() > PATIENCE
+            {
                 return over;
             }
             thread::sleep(STEP);
@@ -57,7 +59,11 @@ fn entries(path: &Path) -> i64 {
 /// Files and directories, all the way down.
 fn below(path: &Path) -> i64 {
     fs::read_dir(path).into_iter().flatten().flatten().fold(0, |count, entry| {
-        let inside = if entry.file_type().is_ok_and(|kind| kind.is_dir()) { below(&entry.path()) } else { 0 };
+        let inside = if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            below(&entry.path())
+        } else {
+            0
+        };
         count + 1 + inside
     })
 }

@@ -9,8 +9,9 @@ use serde_json::Value;
 /// What the campaign must not see, one promise a line. The times are a long campaign's to judge.
 #[test]
 fn nothing_gets_through() {
-    let campaign =
-        Command::new(env!("CARGO_BIN_EXE_attack")).args(["--seconds", "15", "--seed", "1", "--json"]).output();
+    let campaign = Command::new(env!("CARGO_BIN_EXE_attack"))
+        .args(["--seconds", "15", "--seed", "1", "--json"])
+        .output();
     let output = campaign.expect("the campaign runs");
     let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
     let rows = report["rows"].as_array().expect("rows");
@@ -19,7 +20,8 @@ fn nothing_gets_through() {
         assert!(row["tried"].as_u64() > Some(0), "{row}");
         assert_eq!(row["deaths"], 0, "{row}");
     }
-    let broken: Vec<_> = report["broken"].as_array().expect("figures").iter().filter_map(Value::as_str).collect();
+    let broken: Vec<_> =
+        report["broken"].as_array().expect("figures").iter().filter_map(Value::as_str).collect();
     assert!(broken.is_empty(), "{broken:?}: {report:#}");
 }
 
@@ -28,7 +30,8 @@ fn nothing_gets_through() {
 fn an_attempt_can_be_had_again() {
     let again = || {
         let arguments = ["--seed", "7", "--only", "network", "--case", "42", "--json"];
-        let output = Command::new(env!("CARGO_BIN_EXE_attack")).args(arguments).output().expect("it runs");
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_attack")).args(arguments).output().expect("it runs");
         let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
         report["rows"][0]["tried"].clone()
     };
@@ -39,11 +42,13 @@ fn an_attempt_can_be_had_again() {
 #[test]
 fn a_death_is_seen() {
     let arguments = ["--only", "schemas", "--seconds", "5", "--seed", "1", "--json"];
-    let campaign = Command::new(env!("CARGO_BIN_EXE_attack")).args(arguments).stdout(Stdio::piped()).spawn();
+    let campaign =
+        Command::new(env!("CARGO_BIN_EXE_attack")).args(arguments).stdout(Stdio::piped()).spawn();
     let mut campaign = campaign.expect("it starts");
     let children = format!("/proc/{0}/task/{0}/children", campaign.id());
     let is_playing = |child: &&str| {
-        fs::read_to_string(format!("/proc/{child}/cmdline")).is_ok_and(|words| words.contains("perform"))
+        fs::read_to_string(format!("/proc/{child}/cmdline"))
+            .is_ok_and(|words| words.contains("perform"))
     };
     let child = loop {
         assert!(campaign.try_wait().expect("its status").is_none(), "it ended by itself");
@@ -56,14 +61,25 @@ fn a_death_is_seen() {
     assert!(Command::new("kill").args(["-9", &child]).status().expect("kill").success());
     let output = campaign.wait_with_output().expect("it ends");
     let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
-    assert_eq!((&report["rows"][0]["deaths"], output.status.code()), (&Value::from(1), Some(1)), "{report:#}");
-    assert!(report["broken"][0].as_str().expect("a figure").contains("process deaths"), "{report:#}");
+    assert_eq!(
+        (&report["rows"][0]["deaths"], output.status.code()),
+        (&Value::from(1), Some(1)),
+        "{report:#}"
+    );
+    assert!(
+        report["broken"][0].as_str().expect("a figure").contains("process deaths"),
+        "{report:#}"
+    );
 }
 
 #[test]
 fn wrong_arguments_end_with_2() {
     for arguments in [&["--seconds", "0"][..], &["--only", "moon"], &["--case", "1"], &["extra"]] {
-        let status = Command::new(env!("CARGO_BIN_EXE_attack")).args(arguments).output().expect("it runs").status;
+        let status = Command::new(env!("CARGO_BIN_EXE_attack"))
+            .args(arguments)
+            .output()
+            .expect("it runs")
+            .status;
         assert_eq!(status.code(), Some(2), "{arguments:?}");
     }
 }

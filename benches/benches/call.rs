@@ -17,13 +17,18 @@ use toolcell_test_guests::{Answer, Hostile};
 const ROUNDS: usize = 15;
 const CALLS: usize = 2000;
 const TEXT: &str = r#"{"text":"hello"}"#;
-const SCHEMA: &str =
-    r#"{"type":"object","properties":{"text":{"type":"string","maxLength":1000}},"required":["text"]}"#;
+const SCHEMA: &str = r#"{"type":"object","properties":{"text":{"type":"string","maxLength":1000}},"required":["text"]}"#;
 const SUM: &str = r#"{"expression":"2 * (3 + 4) - sqrt(16)"}"#;
 
 fn main() -> Result<()> {
     let bench = Bench::new()?;
-    bench.one_call("tiny echo guest", &echo().component(), "hostile", TEXT, &[2.0, f64::INFINITY])?;
+    bench.one_call(
+        "tiny echo guest",
+        &echo().component(),
+        "hostile",
+        TEXT,
+        &[2.0, f64::INFINITY],
+    )?;
     bench.one_call(
         "calculator (Rust, JSON in and out)",
         &toolcell_test_guests::bytes("calculator"),
@@ -58,12 +63,24 @@ impl Bench {
         self.runtime.block_on(optimised(engine, bytes, name))
     }
 
-    fn one_call(&self, title: &str, bytes: &[u8], name: &str, arguments: &str, targets: &[f64]) -> Result<()> {
+    fn one_call(
+        &self,
+        title: &str,
+        bytes: &[u8],
+        name: &str,
+        arguments: &str,
+        targets: &[f64],
+    ) -> Result<()> {
         let floor = Floor::new(bytes, name)?;
-        let (inline, cells) = (self.tool(&self.inline, bytes, name)?, self.tool(&self.cells, bytes, name)?);
+        let (inline, cells) =
+            (self.tool(&self.inline, bytes, name)?, self.tool(&self.cells, bytes, name)?);
         let executor = Executor::new();
         let call = |tool: &Tool| {
-            let answered = self.runtime.block_on(executor.call(tool, to(tool, arguments), CallOptions::default()));
+            let answered = self.runtime.block_on(executor.call(
+                tool,
+                to(tool, arguments),
+                CallOptions::default(),
+            ));
             assert!(answered.result.value().is_some(), "{answered:?}");
         };
         let summaries = interleaved(
@@ -83,18 +100,25 @@ impl Bench {
     /// Calls per second of two callers against one, inline and raw.
     fn two_threads(&self) -> Result<()> {
         let bytes = echo().component();
-        let (tool, floor) = (self.tool(&self.inline, &bytes, "hostile")?, Floor::new(&bytes, "hostile")?);
+        let (tool, floor) =
+            (self.tool(&self.inline, &bytes, "hostile")?, Floor::new(&bytes, "hostile")?);
         let executor = Executor::new();
         let raw = || {
             floor.call(TEXT).expect("a good call");
         };
         let inline = || {
-            let answered = futures_executor::block_on(executor.call(&tool, to(&tool, TEXT), CallOptions::default()));
+            let answered = futures_executor::block_on(executor.call(
+                &tool,
+                to(&tool, TEXT),
+                CallOptions::default(),
+            ));
             assert!(answered.result.value().is_some(), "{answered:?}");
         };
         let mut out = std::io::stdout().lock();
         writeln!(out, "\ntwo threads against one, calls per second (target: at least 1.25 x)")?;
-        for (name, call) in [("raw wasmtime", &raw as &(dyn Fn() + Sync)), ("Executor::call, inline", &inline)] {
+        for (name, call) in
+            [("raw wasmtime", &raw as &(dyn Fn() + Sync)), ("Executor::call, inline", &inline)]
+        {
             let mut gains: Vec<f64> = (0..ROUNDS).map(|_| rate(call, 2) / rate(call, 1)).collect();
             let spread = (percentile(&mut gains, 0.0), percentile(&mut gains, 100.0));
             writeln!(
@@ -132,18 +156,29 @@ fn rate(call: &(dyn Fn() + Sync), threads: usize) -> f64 {
 fn table(title: &str, summaries: &[Summary], targets: &[f64]) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "\n{title}: {ROUNDS} rounds of {CALLS} calls, microseconds")?;
-    writeln!(out, "  {:32} {:>8} {:>8} {:>8} {:>17}  target", "", "p50", "p99", "x floor", "p50 of rounds")?;
+    writeln!(
+        out,
+        "  {:32} {:>8} {:>8} {:>8} {:>17}  target",
+        "", "p50", "p99", "x floor", "p50 of rounds"
+    )?;
     let floor = summaries.first().map_or(f64::NAN, |floor| floor.p50);
     for (index, summary) in summaries.iter().enumerate() {
         let target = match index.checked_sub(1).and_then(|index| targets.get(index)) {
             Some(target) if target.is_finite() => {
-                format!("<= {target} x: {}", if summary.p50 / floor <= *target { "met" } else { "missed" })
+                format!(
+                    "<= {target} x: {}",
+                    if summary.p50 / floor <= *target { "met" } else { "missed" }
+                )
             }
             _ => String::new(),
         };
         let Summary { name, p50, p99, spread } = summary;
         let ratio = p50 / floor;
-        writeln!(out, "  {name:32} {p50:8.2} {p99:8.2} {ratio:8.2} {:8.2} {:8.2}  {target}", spread.0, spread.1)?;
+        writeln!(
+            out,
+            "  {name:32} {p50:8.2} {p99:8.2} {ratio:8.2} {:8.2} {:8.2}  {target}",
+            spread.0, spread.1
+        )?;
     }
     Ok(())
 }

@@ -58,7 +58,12 @@ fn main() -> Result<()> {
 /// Runs the program to its end. How long that took, and the most memory that it had.
 fn started(program: &Path, folder: &Path, words: &[&str]) -> Result<(Duration, u64)> {
     let mut command = Command::new(program);
-    command.current_dir(folder).args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .current_dir(folder)
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     command.env_clear().env("HOME", folder);
     let began = Instant::now();
     let ended = command.spawn()?.wait4()?;

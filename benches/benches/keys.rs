@@ -22,16 +22,24 @@ const KEPT: f64 = 90.0;
 
 fn main() -> Result<()> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{TRIES} tries of each kind, in turns; |t| below {TARGET} does not tell them apart\n")?;
+    writeln!(
+        out,
+        "{TRIES} tries of each kind, in turns; |t| below {TARGET} does not tell them apart\n"
+    )?;
     writeln!(out, "  {:7} {:40} {:>7} {:>7} {:>7}", "keys", "", "ns", "ns", "|t|")?;
     for count in [FEW, 10_000] {
         let known = (0..count).map(|_| ApiKey::generate()).collect::<Result<Vec<_>, _>>()?;
         let none = ApiKeys::new()?;
         let keys = known.iter().try_fold(none, |keys, key| keys.with("tenant", key.digest()))?;
         // Each is tried once: what is particular to one key is no kind's.
-        let near =
-            (0..TRIES).map(|number| with_another_end(known[number % count].expose(), number)).collect::<Vec<_>>();
-        let strange = || (0..TRIES).map(|_| Ok(ApiKey::generate()?.expose().to_owned())).collect::<Result<Vec<_>>>();
+        let near = (0..TRIES)
+            .map(|number| with_another_end(known[number % count].expose(), number))
+            .collect::<Vec<_>>();
+        let strange = || {
+            (0..TRIES)
+                .map(|_| Ok(ApiKey::generate()?.expose().to_owned()))
+                .collect::<Result<Vec<_>>>()
+        };
         let (far, other) = (strange()?, strange()?);
         let plain: Vec<_> = known.iter().take(FEW).map(ApiKey::expose).collect();
         for (name, kinds, found) in [
@@ -41,11 +49,17 @@ fn main() -> Result<()> {
                 &(|key: &str| keys.tenant_of(key).is_some()) as Find<'_>,
             ),
             ("strange, and strange", [&far, &other], &|key: &str| keys.tenant_of(key).is_some()),
-            ("compared as text, for contrast", [&near, &far], &|key: &str| plain.iter().any(|known| alike(known, key))),
+            ("compared as text, for contrast", [&near, &far], &|key: &str| {
+                plain.iter().any(|known| alike(known, key))
+            }),
         ] {
             let ([one, another], t) = compared(kinds, found);
             let verdict = if t.abs() < TARGET { "alike" } else { "TOLD APART" };
-            writeln!(out, "  {count:<7} {name:40} {one:7.0} {another:7.0} {:7.1}  {verdict}", t.abs())?;
+            writeln!(
+                out,
+                "  {count:<7} {name:40} {one:7.0} {another:7.0} {:7.1}  {verdict}",
+                t.abs()
+            )?;
         }
     }
     Ok(())
@@ -60,7 +74,8 @@ fn with_another_end(key: &str, number: usize) -> String {
 
 /// As a loop over characters compares that ends at the first difference.
 fn alike(one: &str, other: &str) -> bool {
-    one.len() == other.len() && one.bytes().zip(other.bytes()).all(|(one, other)| black_box(one) == other)
+    one.len() == other.len()
+        && one.bytes().zip(other.bytes()).all(|(one, other)| black_box(one) == other)
 }
 
 /// The mean of each kind's times, and Welch's t.
@@ -78,8 +93,10 @@ fn compared(kinds: [&Vec<String>; 2], found: Find<'_>) -> ([f64; 2], f64) {
         times[kind].push(began.elapsed().as_nanos() as f64);
     }
     let bound = percentile(&mut times.concat(), KEPT);
-    let [one, another] = times.map(|times| moments(times.into_iter().filter(|time| *time <= bound)));
-    let t = (one.mean - another.mean) / (one.variance / one.count + another.variance / another.count).sqrt();
+    let [one, another] =
+        times.map(|times| moments(times.into_iter().filter(|time| *time <= bound)));
+    let t = (one.mean - another.mean)
+        / (one.variance / one.count + another.variance / another.count).sqrt();
     ([one.mean, another.mean], t)
 }
 

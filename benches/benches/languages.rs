@@ -39,15 +39,20 @@ struct Targets {
 const NONE: f64 = f64::INFINITY;
 /// Seconds from `toolcell new` to the first answer, the toolchain installed.
 const FIRST_ANSWER_S: f64 = 60.0;
-const JAVASCRIPT: Targets = Targets { bytes: 1.5e6, build_s: 2.0, first_ms: 5.0, call_us: 300.0, ratio: 1.5 };
-const PYTHON: Targets = Targets { bytes: NONE, build_s: NONE, first_ms: 20.0, call_us: NONE, ratio: 2.0 };
-const RUST: Targets = Targets { bytes: NONE, build_s: NONE, first_ms: NONE, call_us: NONE, ratio: 1.25 };
+const JAVASCRIPT: Targets =
+    Targets { bytes: 1.5e6, build_s: 2.0, first_ms: 5.0, call_us: 300.0, ratio: 1.5 };
+const PYTHON: Targets =
+    Targets { bytes: NONE, build_s: NONE, first_ms: 20.0, call_us: NONE, ratio: 2.0 };
+const RUST: Targets =
+    Targets { bytes: NONE, build_s: NONE, first_ms: NONE, call_us: NONE, ratio: 1.25 };
 const RUN_CODE: Targets = Targets { call_us: 1000.0, ..JAVASCRIPT };
 
 fn main() -> Result<()> {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
     let folder = tempfile::tempdir()?;
-    println("One small tool (JSON in, text out), in microseconds unless another unit is given; targets in brackets")?;
+    println(
+        "One small tool (JSON in, text out), in microseconds unless another unit is given; targets in brackets",
+    )?;
     measure(&runtime, "Rust (calculator)", &toolcell_test_guests::bytes("calculator"), SUM, &RUST)?;
     let languages = [
         (Language::JavaScript, &JAVASCRIPT),
@@ -71,7 +76,10 @@ fn main() -> Result<()> {
                 runtime.block_on(answered(&bytes, ("greet", GREET)))?;
                 let first = began.elapsed().as_secs_f64();
                 println(&format!("\n{language}: built in {:.2} s", built.time.as_secs_f64()))?;
-                println(&format!("  from `new` to the first answer: {first:.2} s {}", within(first, FIRST_ANSWER_S)))?;
+                println(&format!(
+                    "  from `new` to the first answer: {first:.2} s {}",
+                    within(first, FIRST_ANSWER_S)
+                ))?;
                 measure(&runtime, language.name(), &bytes, ("greet", GREET), targets)?;
             }
             Err(error) if error.kind() == ErrorKind::Toolchain => {
@@ -94,10 +102,15 @@ fn measure(
 ) -> Result<()> {
     let executor = Executor::new();
     let call = |tool: &Tool| {
-        let answered = runtime.block_on(executor.call(tool, to(tool, arguments), CallOptions::default()));
+        let answered =
+            runtime.block_on(executor.call(tool, to(tool, arguments), CallOptions::default()));
         assert!(answered.result.value().is_some(), "{answered:?}");
     };
-    println(&format!("{title}: {} bytes {}", bytes.len(), within(bytes.len() as f64, targets.bytes)))?;
+    println(&format!(
+        "{title}: {} bytes {}",
+        bytes.len(),
+        within(bytes.len() as f64, targets.bytes)
+    ))?;
     let (loading, first) = first_call(runtime, bytes, name, &call)?;
     println(&format!(
         "  first call from the cache: {first:.2} ms {}, loading it before: {loading:.2} ms",
@@ -147,7 +160,12 @@ async fn answered(bytes: &[u8], (name, arguments): (&str, &str)) -> Result<()> {
 
 /// The median times, in milliseconds, that a new engine takes for a component that its cache has, as a server does it: to
 /// load it, which reads and examines its bytes, and to answer the first call, which checks and links its code.
-fn first_call(runtime: &Runtime, bytes: &[u8], name: &str, call: &impl Fn(&Tool)) -> Result<(f64, f64)> {
+fn first_call(
+    runtime: &Runtime,
+    bytes: &[u8],
+    name: &str,
+    call: &impl Fn(&Tool),
+) -> Result<(f64, f64)> {
     let cache = tempfile::tempdir()?;
     let engine = |path: &Path| Engine::builder().placement(Placement::Inline).cache(path).build();
     runtime.block_on(optimised_with(&engine(cache.path())?, bytes, name, grants()))?;
@@ -163,8 +181,10 @@ fn first_call(runtime: &Runtime, bytes: &[u8], name: &str, call: &impl Fn(&Tool)
         call(component.tool(name).context("the tool")?);
         calls.push(began.elapsed());
     }
-    let median =
-        |times| toolcell_benches::timing::percentile(&mut toolcell_benches::timing::micros(times), 50.0) / 1000.0;
+    let median = |times| {
+        toolcell_benches::timing::percentile(&mut toolcell_benches::timing::micros(times), 50.0)
+            / 1000.0
+    };
     Ok((median(loads), median(calls)))
 }
 

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use tokio::runtime::{Builder, Runtime};
 use toolcell::{
-    CallContext, CallOptions, CallResult, DEFAULT_CELLS, Engine, Executor, Limits, Placement, Refusal, Timeout, Tool,
-    ToolError,
+    CallContext, CallOptions, CallResult, DEFAULT_CELLS, Engine, Executor, Limits, Placement,
+    Refusal, Timeout, Tool, ToolError,
 };
 use toolcell_benches::timing::percentile;
 use toolcell_benches::tools::{optimised, to};
@@ -87,12 +87,14 @@ impl Bench {
 
     /// Good calls without and with a crowd.
     fn beside(&self, crowd: &Crowd) -> Result<()> {
-        let text = format!(r#"{{"markdown":"{}"}}"#, r"some *text* and `more`\n\n".repeat(PARAGRAPHS));
+        let text =
+            format!(r#"{{"markdown":"{}"}}"#, r"some *text* and `more`\n\n".repeat(PARAGRAPHS));
         let good: [Good<'_>; 2] =
             [("a short call", &self.echo, TEXT, 2000), ("a long call", &self.markdown, &text, 300)];
         let alone = good.map(|good| self.sample(good, crowd.others, Duration::ZERO));
         let stop = Arc::new(AtomicBool::new(false));
-        let hostile: Vec<_> = (0..crowd.calls).map(|_| self.runtime.spawn(self.hostile(crowd, &stop))).collect();
+        let hostile: Vec<_> =
+            (0..crowd.calls).map(|_| self.runtime.spawn(self.hostile(crowd, &stop))).collect();
         let beside = good.map(|good| self.sample(good, crowd.others, LONG_ENOUGH));
         stop.store(true, Ordering::Relaxed);
         let mut late = Vec::new();
@@ -109,11 +111,15 @@ impl Bench {
         for (number, ((name, ..), (mut alone, mut beside))) in
             good.iter().zip(alone.into_iter().zip(beside)).enumerate()
         {
-            let [alone, beside] =
-                [&mut alone, &mut beside].map(|times| [50.0, 99.0].map(|part| percentile(times, part)));
+            let [alone, beside] = [&mut alone, &mut beside]
+                .map(|times| [50.0, 99.0].map(|part| percentile(times, part)));
             let slip = beside[1] / alone[1];
             let verdict = if slip <= crowd.slip { "met" } else { "missed" };
-            let target = if number == 0 { format!(" (target <= {} x: {verdict})", crowd.slip) } else { String::new() };
+            let target = if number == 0 {
+                format!(" (target <= {} x: {verdict})", crowd.slip)
+            } else {
+                String::new()
+            };
             writeln!(
                 out,
                 "  {name:14} {:10.1} {:8.1} {:10.1} {:8.1}  slip {slip:.1} x{target}",
@@ -130,7 +136,12 @@ impl Bench {
     }
 
     /// Microseconds of good calls.
-    fn sample(&self, (_, tool, arguments, calls): Good<'_>, tenants: usize, at_least: Duration) -> Vec<f64> {
+    fn sample(
+        &self,
+        (_, tool, arguments, calls): Good<'_>,
+        tenants: usize,
+        at_least: Duration,
+    ) -> Vec<f64> {
         let options: Vec<_> = match tenants {
             0 => vec![CallOptions::default()],
             _ => (0..tenants).map(|number| of(&format!("tenant {number}"))).collect(),
@@ -139,7 +150,8 @@ impl Bench {
         while times.len() < calls || start.elapsed() < at_least {
             let options = options[times.len() % options.len()].clone();
             let start = Instant::now();
-            let answered = self.runtime.block_on(self.executor.call(tool, to(tool, arguments), options));
+            let answered =
+                self.runtime.block_on(self.executor.call(tool, to(tool, arguments), options));
             times.push(start.elapsed().as_secs_f64() * 1e6);
             assert!(answered.result.value().is_some(), "{answered:?}");
             std::thread::sleep(PAUSE);
@@ -148,7 +160,11 @@ impl Bench {
     }
 
     /// Calls a loop until its limit, and again: milliseconds until each had its end that had a cell.
-    fn hostile(&self, crowd: &Crowd, stop: &Arc<AtomicBool>) -> impl Future<Output = Vec<f64>> + Send + 'static {
+    fn hostile(
+        &self,
+        crowd: &Crowd,
+        stop: &Arc<AtomicBool>,
+    ) -> impl Future<Output = Vec<f64>> + Send + 'static {
         let (executor, spin, stop) = (self.executor.clone(), self.spin.clone(), Arc::clone(stop));
         let limits = Limits::unlimited().with_timeout(crowd.limit);
         let options = crowd.tenant.map_or_else(CallOptions::default, of).with_limits(limits);

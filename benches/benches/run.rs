@@ -9,7 +9,8 @@ use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use toolcell::{
-    CallOptions, Code, Component, Definition, Engine, Executor, Placement, Registry, RunOptions, Runner, Tool, ToolCall,
+    CallOptions, Code, Component, Definition, Engine, Executor, Placement, Registry, RunOptions,
+    Runner, Tool, ToolCall,
 };
 use toolcell_benches::timing::{Contender, Step, Summary, interleaved, steps};
 use toolcell_test_guests::{Answer, Hostile};
@@ -29,7 +30,8 @@ const PER_LOOK: f64 = 3.0;
 
 fn main() -> Result<()> {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
-    for (placement, most) in [(Placement::Inline, 1), (Placement::Cells, 1), (Placement::Cells, 4)] {
+    for (placement, most) in [(Placement::Inline, 1), (Placement::Cells, 1), (Placement::Cells, 4)]
+    {
         run(&runtime, placement, most)?;
     }
     validation(&runtime)
@@ -42,8 +44,12 @@ fn batch() -> Vec<ToolCall> {
 /// A hundred calls one by one, as a run, and as a stream, with the same concurrency.
 fn run(runtime: &Runtime, placement: Placement, most: usize) -> Result<()> {
     let engine = Engine::builder().placement(placement).build()?;
-    let component = runtime.block_on(Component::load(&engine, Hostile::answering(Answer::Echo).component()))?;
-    ensure!(runtime.block_on(component.optimised()) == Code::Optimised, "the guest is not optimised");
+    let component =
+        runtime.block_on(Component::load(&engine, Hostile::answering(Answer::Echo).component()))?;
+    ensure!(
+        runtime.block_on(component.optimised()) == Code::Optimised,
+        "the guest is not optimised"
+    );
     let tool = component.tools().first().cloned().ok_or_else(|| anyhow::anyhow!("no tool"))?;
     let (registry, executor) = (Registry::new(), Executor::new());
     registry.register(tool.clone())?;
@@ -52,23 +58,32 @@ fn run(runtime: &Runtime, placement: Placement, most: usize) -> Result<()> {
     let steps = steps(
         &mut [
             Contender::new("Executor::call, one by one", || {
-                let calls = batch().into_iter().map(|call| executor.call(&tool, call, CallOptions::default()));
-                let answered = runtime.block_on(stream::iter(calls).buffer_unordered(most).collect::<Vec<_>>());
+                let calls = batch()
+                    .into_iter()
+                    .map(|call| executor.call(&tool, call, CallOptions::default()));
+                let answered = runtime
+                    .block_on(stream::iter(calls).buffer_unordered(most).collect::<Vec<_>>());
                 assert!(answered.iter().all(|completion| completion.result.value().is_some()));
             }),
             Contender::new("Runner::run", || {
                 let outcome = runtime.block_on(runner.run(batch(), options()));
-                assert!(outcome.is_ok_and(|outcome| outcome.messages.iter().all(|message| !message.is_error)));
+                assert!(outcome.is_ok_and(|outcome| {
+                    outcome.messages.iter().all(|message| !message.is_error)
+                }));
             }),
             Contender::new("Runner::stream", || {
-                let events = runtime.block_on(runner.stream(batch(), options()).collect::<Vec<_>>());
+                let events =
+                    runtime.block_on(runner.stream(batch(), options()).collect::<Vec<_>>());
                 assert_eq!(events.len(), 3 * CALLS);
             }),
         ],
         BATCHES,
     );
     let mut out = std::io::stdout().lock();
-    writeln!(out, "\n{CALLS} calls of an echo guest, {most} at once, {placement:?}: microseconds per call")?;
+    writeln!(
+        out,
+        "\n{CALLS} calls of an echo guest, {most} at once, {placement:?}: microseconds per call"
+    )?;
     for Step { name, p50, .. } in &steps {
         writeln!(out, "  {name:32} {:8.2}", p50 / CALLS as f64)?;
     }
@@ -84,8 +99,9 @@ fn validation(runtime: &Runtime) -> Result<()> {
     let text = "x".repeat(80);
     let members = || (0..10).map(|n| (format!("field_{n}"), json!(text)));
     let arguments = Value::Object(members().collect()).to_string();
-    let properties: Value =
-        Value::Object(members().map(|(name, _)| (name, json!({"type": "string", "maxLength": 200}))).collect());
+    let properties: Value = Value::Object(
+        members().map(|(name, _)| (name, json!({"type": "string", "maxLength": 200}))).collect(),
+    );
     let schema = json!({
         "type": "object", "properties": properties, "required": ["field_0", "field_9"], "additionalProperties": false,
     });
@@ -98,7 +114,10 @@ fn validation(runtime: &Runtime) -> Result<()> {
         assert!(found.is_ok_and(|faults| faults.is_empty()));
     };
     let summaries = interleaved(
-        &mut [Contender::new("parsed", || look(&open)), Contender::new("parsed and checked", || look(&checked))],
+        &mut [
+            Contender::new("parsed", || look(&open)),
+            Contender::new("parsed and checked", || look(&checked)),
+        ],
         ROUNDS,
         2000,
     );

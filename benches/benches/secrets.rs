@@ -10,8 +10,8 @@ use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 use toolcell::kv::SqliteStore;
 use toolcell::{
-    CallOptions, Code, Component, Engine, Executor, Grants, HttpRule, Missing, Placed, Placement, Secret, SecretUse,
-    StoredSecrets, Tool, ToolCall,
+    CallOptions, Code, Component, Engine, Executor, Grants, HttpRule, Missing, Placed, Placement,
+    Secret, SecretUse, StoredSecrets, Tool, ToolCall,
 };
 use toolcell_benches::timing::{Contender, Summary, interleaved};
 use toolcell_test_guests::{Answer, Hostile};
@@ -19,7 +19,8 @@ use toolcell_tests::server::{Server, response};
 
 const ROUNDS: usize = 5;
 const CALLS: usize = 200;
-const SCHEMA: &str = r#"{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}"#;
+const SCHEMA: &str =
+    r#"{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}"#;
 /// Source: docs/threat-model.md, row 47.
 const TARGET: f64 = 1000.0;
 const BYTES: usize = 64 << 10;
@@ -38,8 +39,10 @@ fn main() -> Result<()> {
 
 /// Words, as most answers are.
 fn english() -> String {
-    let words =
-        ["the ", "quick ", "brown ", "report ", "of ", "2026 ", "says ", "that ", "3,141 ", "orders ", "came, "];
+    let words = [
+        "the ", "quick ", "brown ", "report ", "of ", "2026 ", "says ", "that ", "3,141 ",
+        "orders ", "came, ",
+    ];
     let mut number = 1_u32;
     let chosen = std::iter::repeat_with(|| {
         number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -76,16 +79,27 @@ fn blake(number: usize) -> String {
     let mut state = number as u64 + 1;
     (0..5)
         .map(|_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             format!("{:08x}", state >> 32)
         })
         .collect()
 }
 
-fn loaded(runtime: &Runtime, bytes: Vec<u8>, grants: Grants, secrets: StoredSecrets) -> Result<Tool> {
-    let engine =
-        Engine::builder().placement(Placement::Inline).keys(SqliteStore::in_memory()).secrets(secrets).build()?;
-    let component = runtime.block_on(Component::load_with(&engine, bytes, grants, Missing::Refused))?;
+fn loaded(
+    runtime: &Runtime,
+    bytes: Vec<u8>,
+    grants: Grants,
+    secrets: StoredSecrets,
+) -> Result<Tool> {
+    let engine = Engine::builder()
+        .placement(Placement::Inline)
+        .keys(SqliteStore::in_memory())
+        .secrets(secrets)
+        .build()?;
+    let component =
+        runtime.block_on(Component::load_with(&engine, bytes, grants, Missing::Refused))?;
     ensure!(runtime.block_on(component.optimised()) == Code::Optimised, "it is not optimised");
     Ok(component.tools()[0].clone())
 }
@@ -93,14 +107,15 @@ fn loaded(runtime: &Runtime, bytes: Vec<u8>, grants: Grants, secrets: StoredSecr
 /// The tool's answer, searched on its way out of the cell.
 fn answers(runtime: &Runtime, name: &str, text: &str) -> Result<()> {
     let echo = Hostile { parameters: Some(SCHEMA), ..Hostile::answering(Answer::Echo) }.component();
-    let tool = |count: usize| {
-        let rule: HttpRule = "https://example.com/".parse()?;
-        let mut grants = Grants::default();
-        grants
-            .secrets
-            .extend((0..count).map(|number| (format!("key_{number}"), SecretUse::new(rule.clone(), Placed::Bearer))));
-        loaded(runtime, echo.clone(), grants, secrets(count)?)
-    };
+    let tool =
+        |count: usize| {
+            let rule: HttpRule = "https://example.com/".parse()?;
+            let mut grants = Grants::default();
+            grants.secrets.extend((0..count).map(|number| {
+                (format!("key_{number}"), SecretUse::new(rule.clone(), Placed::Bearer))
+            }));
+            loaded(runtime, echo.clone(), grants, secrets(count)?)
+        };
     let arguments = json!({"text": text}).to_string();
     compare(runtime, &format!("an answer of 64 KiB, {name}"), &arguments, tool)
 }
@@ -116,21 +131,30 @@ fn requests(runtime: &Runtime, name: &str, text: &str, server: &Server) -> Resul
         grants.keys.push("read *".parse()?);
         loaded(runtime, gossip.clone(), grants, secrets(count)?)
     };
-    let arguments = json!({"how": "send", "words": format!("{} {text}", server.url("/"))}).to_string();
+    let arguments =
+        json!({"how": "send", "words": format!("{} {text}", server.url("/"))}).to_string();
     compare(runtime, &format!("a body of 64 KiB, {name}"), &arguments, tool)
 }
 
-fn compare(runtime: &Runtime, title: &str, arguments: &str, tool: impl Fn(usize) -> Result<Tool>) -> Result<()> {
+fn compare(
+    runtime: &Runtime,
+    title: &str,
+    arguments: &str,
+    tool: impl Fn(usize) -> Result<Tool>,
+) -> Result<()> {
     let counts = [&[0][..], &COUNTS].concat();
-    let tools =
-        counts.iter().map(|count| Ok((format!("{count} secrets"), tool(*count)?))).collect::<Result<Vec<_>>>()?;
+    let tools = counts
+        .iter()
+        .map(|count| Ok((format!("{count} secrets"), tool(*count)?)))
+        .collect::<Result<Vec<_>>>()?;
     let executor = Executor::new();
     let call = |tool: &Tool| {
         let call = ToolCall::new("call-1", tool.definition().name.as_str(), arguments);
         let answered = runtime.block_on(executor.call(tool, call, CallOptions::default()));
         assert!(answered.result.value().is_some(), "{answered:?}");
     };
-    let mut contenders: Vec<_> = tools.iter().map(|(name, tool)| Contender::new(name, || call(tool))).collect();
+    let mut contenders: Vec<_> =
+        tools.iter().map(|(name, tool)| Contender::new(name, || call(tool))).collect();
     let summaries = interleaved(&mut contenders, ROUNDS, CALLS);
     let mut out = std::io::stdout().lock();
     writeln!(out, "\n{title}: {ROUNDS} rounds of {CALLS} calls, microseconds")?;

@@ -20,8 +20,8 @@ use toolcell_benches::spent::spent;
 use toolcell_benches::timing::{micros, percentile};
 use toolcell_server::mcp::{self, McpOptions};
 use toolcell_server::{
-    ApiKeyStore, Authenticator, HttpOptions, HttpServer, ListenOptions, Quota, Served, ServedTenant, Service,
-    ServiceLimits,
+    ApiKeyStore, Authenticator, HttpOptions, HttpServer, ListenOptions, Quota, Served,
+    ServedTenant, Service, ServiceLimits,
 };
 use toolcell_test_guests::{Answer, Hostile};
 
@@ -40,14 +40,18 @@ struct Server {
 }
 
 fn main() -> Result<()> {
-    let threads = |name: &str| Builder::new_multi_thread().worker_threads(1).thread_name(name).enable_all().build();
+    let threads = |name: &str| {
+        Builder::new_multi_thread().worker_threads(1).thread_name(name).enable_all().build()
+    };
     let (servers, clients) = (threads("server")?, threads("client")?);
     let engine = Engine::builder().build()?;
-    let component = servers.block_on(Component::load(&engine, Hostile::answering(Answer::Echo).component()))?;
+    let component =
+        servers.block_on(Component::load(&engine, Hostile::answering(Answer::Echo).component()))?;
     servers.block_on(component.optimised());
     let registry = Registry::new();
     registry.register_all(component.tools().to_vec())?;
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let measures = |part: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == part);
     if measures("calls") {
         calls(&servers, &clients, &registry)?;
@@ -75,7 +79,8 @@ fn mcp_call() -> Vec<u8> {
     });
     let params = json!({"name": "hostile", "arguments": {"text": "hello"}, "_meta": meta});
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
-    let headers = "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: hostile\r\n";
+    let headers =
+        "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: hostile\r\n";
     post("/mcp", headers, &body.to_string())
 }
 
@@ -83,7 +88,9 @@ fn mcp_call() -> Vec<u8> {
 fn serve(runtime: &Runtime, served: Served, auth: Authenticator, most: usize) -> Result<Server> {
     let limits = ServiceLimits::default().with_in_flight(most);
     let service = Service::builder(served).with_limits(limits).build()?;
-    let options = ListenOptions::default().with_connections(most).with_http(HttpOptions::default().with_requests(most));
+    let options = ListenOptions::default()
+        .with_connections(most)
+        .with_http(HttpOptions::default().with_requests(most));
     let options = options.with_protected(mcp::routes(service.clone(), McpOptions::default()));
     let server = runtime.block_on(HttpServer::bind(service.clone(), auth, options))?;
     let address = server.address();
@@ -118,7 +125,9 @@ fn calls(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()
     // Requests a second at full load, each round in turn.
     let mut rates = [const { Vec::new() }; 3];
     let mut processor = [[Duration::ZERO; 2]; 3];
-    let mut loaded = |every: Option<Duration>, kept: &mut dyn FnMut(usize, Duration, Vec<Duration>)| -> Result<()> {
+    let mut loaded = |every: Option<Duration>,
+                      kept: &mut dyn FnMut(usize, Duration, Vec<Duration>)|
+     -> Result<()> {
         for round in 0..=ROUNDS {
             for (index, (_, address, request)) in contenders.iter().enumerate() {
                 let (before, began) = (THREADS.map(spent), Instant::now());
@@ -135,11 +144,15 @@ fn calls(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()
         }
         Ok(())
     };
-    loaded(None, &mut |index, took, times| rates[index].push(times.len() as f64 / took.as_secs_f64()))?;
+    loaded(None, &mut |index, took, times| {
+        rates[index].push(times.len() as f64 / took.as_secs_f64())
+    })?;
     let [bare, http, mcp] = rates.each_mut().map(|rates| percentile(rates, 50.0));
     let half = Duration::from_secs_f64(CONNECTIONS as f64 / (http / 2.0));
     let mut tails = [const { Vec::new() }; 3];
-    loaded(Some(half), &mut |index, _, times| tails[index].push(percentile(&mut micros(times), 99.0)))?;
+    loaded(Some(half), &mut |index, _, times| {
+        tails[index].push(percentile(&mut micros(times), 99.0))
+    })?;
     // One at a time, for what a call costs.
     let mut alone = [const { Vec::new() }; 3];
     for _ in 0..ROUNDS {
@@ -151,17 +164,32 @@ fn calls(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()
     let alone = alone.each_mut().map(|times| percentile(times, 50.0));
     let tails = tails.each_mut().map(|times| percentile(times, 50.0));
     let mut out = std::io::stdout().lock();
-    writeln!(out, "\n{CONNECTIONS} connections; p99 at half of the HTTP call's load; one call alone: microseconds")?;
+    writeln!(
+        out,
+        "\n{CONNECTIONS} connections; p99 at half of the HTTP call's load; one call alone: microseconds"
+    )?;
     for (index, (name, _, _)) in contenders.iter().enumerate() {
         let rate = [bare, http, mcp][index];
-        let [server, guest] =
-            processor[index].map(|sum| sum.as_secs_f64() * 1e6 / (ROUNDS * CONNECTIONS * EACH) as f64);
-        write!(out, "  {name:24} {rate:8.0} a second  p99 {:8.0}  alone {:8.1}", tails[index], alone[index])?;
+        let [server, guest] = processor[index]
+            .map(|sum| sum.as_secs_f64() * 1e6 / (ROUNDS * CONNECTIONS * EACH) as f64);
+        write!(
+            out,
+            "  {name:24} {rate:8.0} a second  p99 {:8.0}  alone {:8.1}",
+            tails[index], alone[index]
+        )?;
         writeln!(out, "  processor: server {server:5.1}, guests {guest:5.1}")?;
     }
     writeln!(out, "  HTTP call: {:.2} of the route's throughput (target 0.5)", http / bare)?;
-    writeln!(out, "  HTTP call: p99 at half load {:.1} x the route's (target 3)", tails[1] / tails[0])?;
-    writeln!(out, "  MCP call: {:.2} x the time of an HTTP call alone (target 1.5)", alone[2] / alone[1])?;
+    writeln!(
+        out,
+        "  HTTP call: p99 at half load {:.1} x the route's (target 3)",
+        tails[1] / tails[0]
+    )?;
+    writeln!(
+        out,
+        "  MCP call: {:.2} x the time of an HTTP call alone (target 1.5)",
+        alone[2] / alone[1]
+    )?;
     drop(out);
     reload(clients, &server, registry)
 }
@@ -183,7 +211,10 @@ fn reload(clients: &Runtime, server: &Server, registry: &Registry) -> Result<()>
         anyhow::Ok(replaced)
     })?;
     let calls = CONNECTIONS * 4 * EACH;
-    writeln!(std::io::stdout(), "\n{calls} calls during {replaced} replacements of what is served: none failed")?;
+    writeln!(
+        std::io::stdout(),
+        "\n{calls} calls during {replaced} replacements of what is served: none failed"
+    )?;
     Ok(())
 }
 
@@ -193,13 +224,18 @@ fn quota(servers: &Runtime, clients: &Runtime, registry: &Registry) -> Result<()
     let keys = ApiKeyStore::open(dir.path().join("keys.json"))?;
     let [good, greedy] = [keys.add("good")?, keys.add("greedy")?];
     let (minute, often) = (6000, Duration::from_millis(1));
-    let served = Served::new(registry)
-        .with_tenant("good", ServedTenant::default())
-        .with_tenant("greedy", ServedTenant::default().with_quota(Quota::default().with_calls_per_minute(minute)));
+    let served = Served::new(registry).with_tenant("good", ServedTenant::default()).with_tenant(
+        "greedy",
+        ServedTenant::default().with_quota(Quota::default().with_calls_per_minute(minute)),
+    );
     let server = serve(servers, served, Authenticator::api_keys(keys), 256)?;
     let of = |key: &str| {
         let authorization = format!("Authorization: Bearer {key}\r\n");
-        post("/v1/calls", &authorization, &json!({"name": "hostile", "arguments": {"text": "hello"}}).to_string())
+        post(
+            "/v1/calls",
+            &authorization,
+            &json!({"name": "hostile", "arguments": {"text": "hello"}}).to_string(),
+        )
     };
     let (good, greedy) = (of(good.key.expose()), of(greedy.key.expose()));
     let mut tails = [const { Vec::new() }; 2];
@@ -245,13 +281,18 @@ fn streams(servers: &Runtime, clients: &Runtime) -> Result<()> {
     rustix::process::setrlimit(files, rustix::process::Rlimit { current: limit.maximum, ..limit })?;
     let registry = Registry::new();
     let definition = Definition::new("wait", "Waits.")?;
-    registry.register(Tool::native(definition, async |_: Value| std::future::pending::<Value>().await)?)?;
+    registry.register(Tool::native(definition, async |_: Value| {
+        std::future::pending::<Value>().await
+    })?)?;
     let server = serve(servers, Served::new(&registry), Authenticator::open(), STREAMS + 10)?;
     let before = many::resident()?;
     let began = Instant::now();
     let open = clients.block_on(async {
-        let request =
-            post("/v1/runs", "", &json!({"calls": [{"id": "1", "name": "wait", "arguments": {}}]}).to_string());
+        let request = post(
+            "/v1/runs",
+            "",
+            &json!({"calls": [{"id": "1", "name": "wait", "arguments": {}}]}).to_string(),
+        );
         let mut open = Vec::with_capacity(STREAMS);
         for number in 0..STREAMS {
             let mut connection = Connection::open(server.address).await?;
@@ -263,6 +304,10 @@ fn streams(servers: &Runtime, clients: &Runtime) -> Result<()> {
     let (took, more) = (began.elapsed(), many::resident()? - before);
     ensure!(server.service.running() == STREAMS, "{} run", server.service.running());
     let each = more as f64 / STREAMS as f64 / 1024.0;
-    writeln!(std::io::stdout(), "\n{} event streams opened in {took:.1?}; {each:.0} KiB each, both ends", open.len())?;
+    writeln!(
+        std::io::stdout(),
+        "\n{} event streams opened in {took:.1?}; {each:.0} KiB each, both ends",
+        open.len()
+    )?;
     Ok(())
 }

@@ -49,7 +49,9 @@ impl Connection {
         };
         let text = std::str::from_utf8(&self.read[..head])?.to_ascii_lowercase();
         let status = text.split(' ').nth(1).context("no status")?.parse()?;
-        let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse::<usize>().ok());
+        let length = text
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: ")?.trim().parse::<usize>().ok());
         match length {
             Some(length) => {
                 while self.read.len() < head + length {

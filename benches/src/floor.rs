@@ -7,7 +7,8 @@ use anyhow::Result;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Linker, ResourceTable, ResourceType};
 use wasmtime::{
-    Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store, Strategy, WasmBacktraceDetails,
+    Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store, Strategy,
+    WasmBacktraceDetails,
 };
 use wasmtime_wasi::p2::DynPollable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
@@ -95,7 +96,8 @@ impl Floor {
         let wasi = self.wasi.then(|| (WasiCtx::builder().build(), ResourceTable::new()));
         let mut store = Store::new(&self.engine, State(wasi));
         let toolbox: Toolbox = self.pre.instantiate(&mut store)?;
-        let call = ToolCall { id: "call-1".into(), name: self.name.clone(), arguments: arguments.into() };
+        let call =
+            ToolCall { id: "call-1".into(), name: self.name.clone(), arguments: arguments.into() };
         let context = Context {
             session_id: None,
             request_id: None,
@@ -110,14 +112,20 @@ impl Floor {
         };
         match toolbox.toolcell_tool_tool().call_execute(&mut store, &call, &context)? {
             Outcome::Ok(output) => Ok(output.value),
-            other @ (Outcome::Error(_) | Outcome::AskUser(_) | Outcome::Halt(_)) => anyhow::bail!("{other:?}"),
+            other @ (Outcome::Error(_) | Outcome::AskUser(_) | Outcome::Halt(_)) => {
+                anyhow::bail!("{other:?}")
+            }
         }
     }
 }
 
 /// Defines the functions of `toolcell:tool` as traps. (`define_unknown_imports_as_traps` would do it for those of WASI too: it
 /// compares versions exactly.)
-fn trap_own_imports(linker: &mut Linker<State>, engine: &Engine, component: &Component) -> Result<()> {
+fn trap_own_imports(
+    linker: &mut Linker<State>,
+    engine: &Engine,
+    component: &Component,
+) -> Result<()> {
     for (name, import) in component.component_type().imports(engine) {
         let ComponentItem::ComponentInstance(instance) = import.ty else { continue };
         if !name.starts_with("toolcell:tool/") {
@@ -127,7 +135,9 @@ fn trap_own_imports(linker: &mut Linker<State>, engine: &Engine, component: &Com
         for (item, export) in instance.exports(engine) {
             match export.ty {
                 ComponentItem::ComponentFunc(_) => {
-                    linked.func_new(item, |_, _, _, _| Err(wasmtime::Error::msg("a raw call has no imports")))?;
+                    linked.func_new(item, |_, _, _, _| {
+                        Err(wasmtime::Error::msg("a raw call has no imports"))
+                    })?;
                 }
                 // One of WASI, which an interface of `toolcell:tool` uses.
                 ComponentItem::Resource(_) if item == "pollable" => {

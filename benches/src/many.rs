@@ -40,7 +40,11 @@ pub fn configured(runtime: &Runtime, count: usize) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("toolcell.toml");
     let (component, name) = (bytes("hello"), b"greet");
-    let at = component.windows(name.len() + 5).position(|part| part == b"Errorgreet").context("no name")? + 5;
+    let at = component
+        .windows(name.len() + 5)
+        .position(|part| part == b"Errorgreet")
+        .context("no name")?
+        + 5;
     let mut sections = String::new();
     for number in 0..count {
         let mut renamed = component.clone();
@@ -70,7 +74,11 @@ pub fn configured(runtime: &Runtime, count: usize) -> Result<()> {
     ensure!(loaded.components().count() == count, "{:?}", loaded.problems().first());
     let call = ToolCall::new("1", "g0007", r#"{"name": "Ada"}"#);
     let began = Instant::now();
-    let first = runtime.block_on(loaded.registry().call(loaded.executor(), call, CallOptions::default()))?;
+    let first = runtime.block_on(loaded.registry().call(
+        loaded.executor(),
+        call,
+        CallOptions::default(),
+    ))?;
     ensure!(first.result.value().is_some(), "{first:?}");
     let (first, mib) = (began.elapsed(), more as f64 / f64::from(1 << 20));
     writeln!(
@@ -85,7 +93,9 @@ pub fn configured(runtime: &Runtime, count: usize) -> Result<()> {
 /// nothing to do.
 fn served(folder: &Path, count: usize) -> Result<()> {
     let mut command = Command::new(program()?);
-    for (option, name) in [("--config", "toolcell.toml"), ("--state-dir", "state"), ("--cache-dir", "cache")] {
+    for (option, name) in
+        [("--config", "toolcell.toml"), ("--state-dir", "state"), ("--cache-dir", "cache")]
+    {
         command.arg(option).arg(folder.join(name));
     }
     command.args(["serve", "--listen", "127.0.0.1:0", "--json"]).stdout(Stdio::piped());

@@ -10,7 +10,8 @@ pub fn spent(name: &str) -> Duration {
     let nanos = |task: fs::DirEntry| {
         let read = |file: &str| fs::read_to_string(task.path().join(file)).unwrap_or_default();
         // The first of three numbers: nanoseconds on a processor.
-        let nanos: Option<u64> = read("schedstat").split(' ').next().and_then(|nanos| nanos.parse().ok());
+        let nanos: Option<u64> =
+            read("schedstat").split(' ').next().and_then(|nanos| nanos.parse().ok());
         nanos.filter(|_| read("comm").starts_with(name)).unwrap_or_default()
     };
     Duration::from_nanos(tasks.filter_map(Result::ok).map(nanos).sum())

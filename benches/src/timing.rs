@@ -85,7 +85,11 @@ pub fn steps(contenders: &mut [Contender<'_>], rounds: usize) -> Vec<Step> {
     // A tenth of the rounds warms up.
     for round in 0..rounds + rounds / 10 {
         for turn in 0..count {
-            let index = if round % 2 == 0 { (round / 2 + turn) % count } else { (round / 2 + count - turn) % count };
+            let index = if round % 2 == 0 {
+                (round / 2 + turn) % count
+            } else {
+                (round / 2 + count - turn) % count
+            };
             let taken = micros((contenders[index].round)(1));
             if round >= rounds / 10 {
                 times[index].extend(taken);
@@ -96,9 +100,12 @@ pub fn steps(contenders: &mut [Contender<'_>], rounds: usize) -> Vec<Step> {
     let of = |index: usize, contender: &Contender<'_>| {
         let before = index.checked_sub(1).map(|before| &times[before]);
         let mut more: Vec<f64> = before
-            .map(|before| times[index].iter().zip(before).map(|(time, before)| time - before).collect())
+            .map(|before| {
+                times[index].iter().zip(before).map(|(time, before)| time - before).collect()
+            })
             .unwrap_or_default();
-        let interval = (percentile(&mut more, 50.0 - half_width), percentile(&mut more, 50.0 + half_width));
+        let interval =
+            (percentile(&mut more, 50.0 - half_width), percentile(&mut more, 50.0 + half_width));
         Step {
             name: contender.name.to_owned(),
             p50: percentile(&mut times[index].clone(), 50.0),

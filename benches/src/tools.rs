@@ -15,7 +15,12 @@ pub async fn optimised(engine: &Engine, bytes: &[u8], name: &str) -> Result<Tool
 ///
 /// # Errors
 /// As [`optimised`].
-pub async fn optimised_with(engine: &Engine, bytes: &[u8], name: &str, grants: Grants) -> Result<Tool> {
+pub async fn optimised_with(
+    engine: &Engine,
+    bytes: &[u8],
+    name: &str,
+    grants: Grants,
+) -> Result<Tool> {
     let component = Component::load_with(engine, bytes.to_vec(), grants, Missing::Refused).await?;
     ensure!(component.optimised().await == Code::Optimised, "{name} is not optimised");
     Ok(component.tool(name)?.clone())

@@ -27,14 +27,20 @@ const FILES: [&str; 14] = [
 
 /// The part that has no `Intl`, and those that take its place where the feature `intl` is on.
 const PLAIN: &str = "src/web/locale.js";
-const INTL: [&str; 5] =
-    ["src/intl/options.js", "src/intl/numbers.js", "src/intl/dates.js", "src/intl/words.js", "src/intl/locale.js"];
+const INTL: [&str; 5] = [
+    "src/intl/options.js",
+    "src/intl/numbers.js",
+    "src/intl/dates.js",
+    "src/intl/words.js",
+    "src/intl/locale.js",
+];
 
 fn main() {
     let mut module = String::new();
     let has_intl = env::var_os("CARGO_FEATURE_INTL").is_some();
-    let files =
-        FILES.iter().flat_map(|file| if has_intl && *file == PLAIN { &INTL[..] } else { std::slice::from_ref(file) });
+    let files = FILES.iter().flat_map(|file| {
+        if has_intl && *file == PLAIN { &INTL[..] } else { std::slice::from_ref(file) }
+    });
     for file in files {
         println!("cargo::rerun-if-changed={file}");
         let text = fs::read_to_string(file).expect("a file of this package");

@@ -3,7 +3,12 @@
 //! Not here: meaning. `wire` translates between these types and the author's, `imports` calls these functions.
 
 #![allow(missing_docs, unreachable_pub, rust_2018_idioms, reason = "generated")]
-#![allow(clippy::all, clippy::unwrap_used, clippy::allow_attributes_without_reason, reason = "generated")]
+#![allow(
+    clippy::all,
+    clippy::unwrap_used,
+    clippy::allow_attributes_without_reason,
+    reason = "generated"
+)]
 
 wit_bindgen::generate!({
     path: "wit",

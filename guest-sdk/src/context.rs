@@ -222,7 +222,9 @@ impl Context {
     #[must_use]
     pub fn with_state(mut self, state: impl Serialize) -> Self {
         let state = Json::of(&state).text().ok();
-        self.resume.get_or_insert_with(|| Resume { answer: "null".to_owned(), state: None }).state = state;
+        self.resume
+            .get_or_insert_with(|| Resume { answer: "null".to_owned(), state: None })
+            .state = state;
         self
     }
 
@@ -243,5 +245,6 @@ impl Context {
 }
 
 fn typed<T: DeserializeOwned>(what: &str, json: &str) -> Result<T, Failure> {
-    crate::json::read(json).map_err(|error| Failure::new(format!("the {what} has an unexpected shape: {error}")))
+    crate::json::read(json)
+        .map_err(|error| Failure::new(format!("the {what} has an unexpected shape: {error}")))
 }

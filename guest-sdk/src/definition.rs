@@ -65,6 +65,8 @@ pub fn output<T: Described>() -> Option<Value> {
 pub fn pairs(object: Value) -> Vec<(String, Value)> {
     match object {
         Value::Object(members) => members.into_iter().collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Vec::new(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Vec::new()
+        }
     }
 }

@@ -69,7 +69,15 @@ impl<'a> Request<'a> {
     fn new(method: &'static str, mut url: String) -> Self {
         // A fragment is never sent, and a query would be lost behind it.
         url.truncate(url.find('#').unwrap_or(url.len()));
-        Self { method, url, headers: Vec::new(), body: None, timeout: None, secret: None, problem: None }
+        Self {
+            method,
+            url,
+            headers: Vec::new(),
+            body: None,
+            timeout: None,
+            secret: None,
+            problem: None,
+        }
     }
 
     /// Adds a header. The host sets `host`, `content-length` and what concerns the connection.
@@ -177,7 +185,11 @@ fn encode(text: &str, into: &mut String) {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             into.push(byte.into());
         } else {
-            into.extend(['%', HEX[usize::from(byte >> 4)].into(), HEX[usize::from(byte & 15)].into()]);
+            into.extend([
+                '%',
+                HEX[usize::from(byte >> 4)].into(),
+                HEX[usize::from(byte & 15)].into(),
+            ]);
         }
     }
 }

@@ -8,6 +8,6 @@
 mod side;
 
 pub(crate) use side::{
-    Secret, Wish, abort_requested, answer_calls_with, answer_with, compare_and_swap, delete, get, invoke, keep, list,
-    log, progress, remaining, reveal, secret, send, set,
+    Secret, Wish, abort_requested, answer_calls_with, answer_with, compare_and_swap, delete, get,
+    invoke, keep, list, log, progress, remaining, reveal, secret, send, set,
 };

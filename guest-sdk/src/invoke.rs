@@ -55,17 +55,26 @@ pub enum Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = |value: &Value, member: &str| value[member].as_str().unwrap_or_default().to_owned();
+        let text =
+            |value: &Value, member: &str| value[member].as_str().unwrap_or_default().to_owned();
         match self {
             Self::Denied(sentence)
             | Self::Limit(sentence)
             | Self::Unavailable(sentence)
             | Self::Unexpected(sentence) => f.write_str(sentence),
             Self::Failed(error) => f.write_str(&text(error, "message")),
-            Self::AskUser(question) => write!(f, "the other tool asks a person: {}", text(question, "question")),
-            Self::Halt(halt) => write!(f, "the other tool stops the loop: {}", text(halt, "reason")),
-            Self::ToolError(error) => write!(f, "the other tool failed: {}", text(error, "message")),
-            Self::Refused(refusal) => write!(f, "the host refused the call: {}", text(refusal, "message")),
+            Self::AskUser(question) => {
+                write!(f, "the other tool asks a person: {}", text(question, "question"))
+            }
+            Self::Halt(halt) => {
+                write!(f, "the other tool stops the loop: {}", text(halt, "reason"))
+            }
+            Self::ToolError(error) => {
+                write!(f, "the other tool failed: {}", text(error, "message"))
+            }
+            Self::Refused(refusal) => {
+                write!(f, "the host refused the call: {}", text(refusal, "message"))
+            }
         }
     }
 }
@@ -83,8 +92,9 @@ impl Error {
 /// # Errors
 /// [`Error`].
 pub fn call<T: DeserializeOwned>(name: &str, arguments: impl Serialize) -> Result<T, Error> {
-    let arguments = serde_json::to_value(arguments)
-        .map_err(|error| Error::Unexpected(format!("the arguments cannot be written as JSON: {error}")))?;
+    let arguments = serde_json::to_value(arguments).map_err(|error| {
+        Error::Unexpected(format!("the arguments cannot be written as JSON: {error}"))
+    })?;
     let mut output = imports::invoke(name, arguments)?;
     serde_json::from_value(output["value"].take()).map_err(|error| Error::unexpected_value(&error))
 }

@@ -26,7 +26,8 @@ fn respell(value: &mut Value) {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Number(number) => {
-            if let Some(double) = number.as_f64().filter(|double| number.is_f64() && double.fract() == 0.0)
+            if let Some(double) =
+                number.as_f64().filter(|double| number.is_f64() && double.fract() == 0.0)
                 && double.abs() <= EXACT
             {
                 *value = Value::from(double as i64);
@@ -45,7 +46,8 @@ pub(crate) struct Json(Result<String, String>);
 impl Json {
     pub(crate) fn of(value: &(impl Serialize + ?Sized)) -> Self {
         let mut text = Vec::new();
-        let written = value.serialize(&mut Serializer::with_formatter(&mut text, Bounded::default()));
+        let written =
+            value.serialize(&mut Serializer::with_formatter(&mut text, Bounded::default()));
         let text = written.map(|()| String::from_utf8_lossy(&text).into_owned());
         Self(text.map_err(|error| error.to_string()))
     }
@@ -111,18 +113,29 @@ mod tests {
 
     #[test]
     fn a_value_that_nests_too_deep_is_not_written() {
-        let nested = |depth| (1..depth).fold(Value::Array(Vec::new()), |inner, _| Value::Array(vec![inner]));
+        let nested =
+            |depth| (1..depth).fold(Value::Array(Vec::new()), |inner, _| Value::Array(vec![inner]));
         assert!(Json::of(&nested(MAX_DEPTH)).problem().is_none());
-        assert_eq!(Json::of(&nested(MAX_DEPTH + 1)).problem(), Some("it nests deeper than 127 levels"));
+        assert_eq!(
+            Json::of(&nested(MAX_DEPTH + 1)).problem(),
+            Some("it nests deeper than 127 levels")
+        );
         // Depth is not width.
         assert!(Json::of(&vec![Vec::<u8>::new(); 200]).problem().is_none());
     }
 
     #[test]
     fn a_whole_number_is_an_integer_however_it_is_written() {
-        assert_eq!(read::<(u8, f64, Option<i64>)>("[5.0, 5.0, -1e3]").unwrap(), (5, 5.0, Some(-1000)));
-        for (text, problem) in [("5.5", "floating point `5.5`"), ("1e300", "1e+300"), ("\"5\"", "string"), ("{", "map")]
-        {
+        assert_eq!(
+            read::<(u8, f64, Option<i64>)>("[5.0, 5.0, -1e3]").unwrap(),
+            (5, 5.0, Some(-1000))
+        );
+        for (text, problem) in [
+            ("5.5", "floating point `5.5`"),
+            ("1e300", "1e+300"),
+            ("\"5\"", "string"),
+            ("{", "map"),
+        ] {
             let error = read::<u8>(text).unwrap_err().to_string();
             assert!(error.contains(problem), "{error}");
         }

@@ -92,7 +92,9 @@ impl fmt::Display for Error {
             Self::InvalidKey(problem) => write!(f, "the key or the cursor is not valid: {problem}"),
             Self::OverQuota(problem) => write!(f, "the store cannot keep the value: {problem}"),
             Self::Unavailable(problem) => write!(f, "the store does not answer: {problem}"),
-            Self::Unexpected(problem) => write!(f, "the kept value has an unexpected shape: {problem}"),
+            Self::Unexpected(problem) => {
+                write!(f, "the kept value has an unexpected shape: {problem}")
+            }
         }
     }
 }
@@ -139,7 +141,11 @@ pub fn delete(key: &str) -> Result<bool, Error> {
 ///
 /// # Errors
 /// [`Error`].
-pub fn compare_and_swap(key: &str, expected: Option<u64>, value: impl AsRef<[u8]>) -> Result<Option<u64>, Error> {
+pub fn compare_and_swap(
+    key: &str,
+    expected: Option<u64>,
+    value: impl AsRef<[u8]>,
+) -> Result<Option<u64>, Error> {
     imports::compare_and_swap(key, expected, value.as_ref(), None)
 }
 
@@ -188,7 +194,9 @@ impl Iterator for Keys {
             if let Some(key) = self.page.next() {
                 return Some(Ok(key));
             }
-            let Next::Page(cursor) = std::mem::replace(&mut self.next, Next::End) else { return None };
+            let Next::Page(cursor) = std::mem::replace(&mut self.next, Next::End) else {
+                return None;
+            };
             match imports::list(&self.prefix, cursor.as_deref(), PAGE) {
                 Ok((keys, cursor)) => {
                     self.page = keys.into_iter();

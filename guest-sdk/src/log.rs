@@ -11,7 +11,9 @@
 
 use crate::imports;
 
-pub use crate::{__debug as debug, __error as error, __info as info, __trace as trace, __warn as warn};
+pub use crate::{
+    __debug as debug, __error as error, __info as info, __trace as trace, __warn as warn,
+};
 
 /// How much a line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

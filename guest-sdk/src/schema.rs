@@ -9,7 +9,8 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
 /// Keywords that already say which members an object has.
-const SHAPE: [&str; 7] = ["properties", "patternProperties", "oneOf", "anyOf", "allOf", "$ref", "not"];
+const SHAPE: [&str; 7] =
+    ["properties", "patternProperties", "oneOf", "anyOf", "allOf", "$ref", "not"];
 
 /// The arguments' schema. None for a type that takes anything.
 pub(crate) fn of_arguments<T: JsonSchema>() -> Option<Value> {
@@ -21,7 +22,8 @@ pub(crate) fn of_arguments<T: JsonSchema>() -> Option<Value> {
     if !schema.contains_key("type") {
         schema.insert("type".to_owned(), json!("object"));
     }
-    let takes_others = schema.get("additionalProperties").is_some_and(|others| others != &json!(false));
+    let takes_others =
+        schema.get("additionalProperties").is_some_and(|others| others != &json!(false));
     if !takes_others && !SHAPE.iter().any(|keyword| schema.contains_key(*keyword)) {
         schema.insert("properties".to_owned(), json!({}));
     }

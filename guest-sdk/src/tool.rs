@@ -86,7 +86,11 @@ impl Entry {
 }
 
 fn definition<H: Handler<Arguments: Arguments>>() -> Definition {
-    Definition { name: H::NAME, parameters: schema::of_arguments::<H::Arguments>(), ..H::definition() }
+    Definition {
+        name: H::NAME,
+        parameters: schema::of_arguments::<H::Arguments>(),
+        ..H::definition()
+    }
 }
 
 fn validate_text<H: Handler<Arguments: Arguments>>(arguments: &str) -> Vec<String> {
@@ -105,7 +109,8 @@ fn execute_text<H: Handler<Arguments: Arguments>>(arguments: &str, context: Cont
 
 /// Rarely fails, for the host has checked the text against the schema of the type.
 fn read<T: Arguments>(arguments: &str) -> Result<T, Failure> {
-    crate::json::read(arguments).map_err(|error| Failure::new(format!("the arguments do not fit this tool: {error}")))
+    crate::json::read(arguments)
+        .map_err(|error| Failure::new(format!("the arguments do not fit this tool: {error}")))
 }
 
 /// Whether each name is there once.

@@ -42,7 +42,11 @@ fn definition(from: Definition) -> abi::Definition {
         description: from.description.to_owned(),
         parameters: from.parameters.map(|schema| schema.to_string()),
         output: from.output.map(|schema| schema.to_string()),
-        attributes: from.attributes.into_iter().map(|(name, value)| (name, value.to_string())).collect(),
+        attributes: from
+            .attributes
+            .into_iter()
+            .map(|(name, value)| (name, value.to_string()))
+            .collect(),
         hints: hints(from.hints),
         checks,
         max_execution_ms: from.max_execution_ms,
@@ -55,7 +59,11 @@ fn definition(from: Definition) -> abi::Definition {
                 reason: need.reason.to_owned(),
             })
             .collect(),
-        extensions: from.extensions.into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect(),
+        extensions: from
+            .extensions
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value.to_string()))
+            .collect(),
     }
 }
 
@@ -112,7 +120,9 @@ fn ok(from: Output) -> Result<abi::Output, Failure> {
 /// The extension of an output that says which parts are embedded resources.
 fn resources(parts: &[Part]) -> Vec<Value> {
     let named = parts.iter().enumerate().filter_map(|(index, part)| match part {
-        Part::Resource { uri, mime_type, .. } => Some(json!({"part": index, "uri": uri, "mime_type": mime_type})),
+        Part::Resource { uri, mime_type, .. } => {
+            Some(json!({"part": index, "uri": uri, "mime_type": mime_type}))
+        }
         Part::Text(_) | Part::Image { .. } | Part::Audio { .. } | Part::ResourceLink(_) => None,
     });
     named.collect()
@@ -143,7 +153,12 @@ fn error(from: Failure) -> abi::Failure {
             None
         }
     });
-    abi::Failure { message, data, retryable: from.retryable, retry_after_ms: from.retry_after.map(milliseconds) }
+    abi::Failure {
+        message,
+        data,
+        retryable: from.retryable,
+        retry_after_ms: from.retry_after.map(milliseconds),
+    }
 }
 
 /// Whole milliseconds, rounded up: never less than was said.

@@ -10,15 +10,26 @@ fn requests_are_built_and_answered() {
     secrets::keep("token", "s3cret");
     let token = secrets::get("token").expect("kept a line above");
     http::answer_with(|request| {
-        assert_eq!((request.method(), request.url()), ("POST", "https://a.example/x?a=1&b%20c=%C3%A9%26%23"));
+        assert_eq!(
+            (request.method(), request.url()),
+            ("POST", "https://a.example/x?a=1&b%20c=%C3%A9%26%23")
+        );
         assert_eq!(request.sent_header("Content-Type"), Some("application/json"));
         assert_eq!(request.sent_body(), Some(&b"[1]"[..]));
         assert_eq!(request.secret_name().as_deref(), Some("token"));
         Ok(http::Response::new(201).with_header("etag", "e").with_json(json!({ "id": 7 })))
     });
-    let request = http::post("https://a.example/x?a=1#top").query("b c", "é&#").json([1]).secret(&token);
-    let response = request.timeout(Duration::from_secs(1)).send().and_then(http::Response::success).expect("201");
-    assert_eq!((response.status(), response.header("ETag"), response.bytes()), (201, Some("e"), &b"{\"id\":7}"[..]));
+    let request =
+        http::post("https://a.example/x?a=1#top").query("b c", "é&#").json([1]).secret(&token);
+    let response = request
+        .timeout(Duration::from_secs(1))
+        .send()
+        .and_then(http::Response::success)
+        .expect("201");
+    assert_eq!(
+        (response.status(), response.header("ETag"), response.bytes()),
+        (201, Some("e"), &b"{\"id\":7}"[..])
+    );
     assert_eq!(response.json(), Ok(BTreeMap::from([("id".to_owned(), 7)])));
     assert!(matches!(response.json::<u8>(), Err(http::Error::Unexpected(_))));
 }
@@ -31,7 +42,9 @@ fn every_error_is_a_failure_in_words() {
     let message = |url: &str| failing(url).expect_err("an error").message().to_owned();
     assert!(message("https://a.example").contains("`http::answer_with(…)`"));
     http::answer_with(|request| match request.url() {
-        "denied" => Err(http::Error::Denied("`GET https://a.example/` is denied: it was not granted".into())),
+        "denied" => Err(http::Error::Denied(
+            "`GET https://a.example/` is denied: it was not granted".into(),
+        )),
         "late" => Err(http::Error::Timeout),
         _ => Ok(http::Response::new(404)),
     });
@@ -56,7 +69,9 @@ fn a_store_keeps() {
     assert_eq!(kv::get("a"), Ok(None));
     let first = kv::set("a", "1").expect("set");
     assert_eq!(kv::compare_and_swap("a", None, "2"), Ok(None));
-    let second = kv::compare_and_swap("a", Some(first), "2").expect("swapped").expect("the key has that version");
+    let second = kv::compare_and_swap("a", Some(first), "2")
+        .expect("swapped")
+        .expect("the key has that version");
     assert!(second > first);
     let entry = kv::get("a").expect("got").expect("an entry");
     assert_eq!((entry.text(), entry.json(), entry.version()), (Ok("2"), Ok(2), second));

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use toolcell_guest::__private::{Definition, Entry, Hints, Need, Tool};
-use toolcell_guest::{Context, Failure, Halt, Outcome, Output, Part, Question, Value, json, tool, tools};
+use toolcell_guest::{
+    Context, Failure, Halt, Outcome, Output, Part, Question, Value, json, tool, tools,
+};
 
 #[derive(serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
 struct Sum {
@@ -70,10 +72,18 @@ fn fail(kind: String) -> Result<(), Failure> {
 #[tool(output = Sum)]
 fn ask(Sum { total }: Sum, context: &Context) -> Result<Outcome, Failure> {
     let Some(answer) = context.answer::<bool>() else {
-        return Ok(Question::new("Sure?").options(["yes", "no"]).answer_schema::<bool>().state(total).into());
+        return Ok(Question::new("Sure?")
+            .options(["yes", "no"])
+            .answer_schema::<bool>()
+            .state(total)
+            .into());
     };
     let state: f64 = context.state().unwrap_or_else(|| Err(Failure::new("no state")))?;
-    Ok(if answer? { Halt::new("done", state).into() } else { Output::new(state).part(Part::text("kept")).into() })
+    Ok(if answer? {
+        Halt::new("done", state).into()
+    } else {
+        Output::new(state).part(Part::text("kept")).into()
+    })
 }
 
 /// Returns what cannot be JSON.
@@ -173,7 +183,10 @@ fn the_function_stays_a_function() {
 fn options_reach_the_definition() {
     let sum = definition::<sum>();
     assert_eq!(sum.name, "sum-of_2");
-    assert_eq!(sum.attributes, [("level".to_owned(), json!([1, 2])), ("team".to_owned(), json!("math"))]);
+    assert_eq!(
+        sum.attributes,
+        [("level".to_owned(), json!([1, 2])), ("team".to_owned(), json!("math"))]
+    );
     assert_eq!(sum.extensions, [("title", json!("Sum"))]);
     assert_eq!(sum.max_execution_ms, Some(2_000));
     assert_eq!(sum.hints, Hints { read_only: true, idempotent: true, ..Hints::default() });
@@ -186,7 +199,10 @@ fn options_reach_the_definition() {
     );
     // A tool that needs nothing says so; one that has no `needs` says nothing.
     let alone = definition::<alone>();
-    assert_eq!((alone.needs, alone.extensions), (vec![], vec![("title", json!("Alone")), ("needs", json!([]))]));
+    assert_eq!(
+        (alone.needs, alone.extensions),
+        (vec![], vec![("title", json!("Alone")), ("needs", json!([]))])
+    );
     assert!(definition::<nothing>().extensions.is_empty());
     assert!(sum.validates && sum.hides);
     assert!(!definition::<add>().validates && !definition::<add>().hides);
@@ -194,7 +210,10 @@ fn options_reach_the_definition() {
     let expected = json!({ "type": "object", "properties": total, "required": ["total"] });
     assert_eq!(sum.output, Some(expected.clone()));
     assert_eq!(definition::<ask>().output, Some(expected));
-    assert_eq!(definition::<fail>().hints, Hints { open_world: true, destructive: true, ..Hints::default() });
+    assert_eq!(
+        definition::<fail>().hints,
+        Hints { open_world: true, destructive: true, ..Hints::default() }
+    );
     assert_eq!(
         sum.parameters.map(|schema| schema["properties"].clone()),
         Some(json!({
@@ -217,7 +236,13 @@ fn no_parameters_and_any_object() {
 
 /// Counts in every size.
 #[tool]
-fn count(a: i64, b: u64, c: Option<u32>, d: usize, #[serde(flatten)] rest: std::collections::BTreeMap<String, i16>) {
+fn count(
+    a: i64,
+    b: u64,
+    c: Option<u32>,
+    d: usize,
+    #[serde(flatten)] rest: std::collections::BTreeMap<String, i16>,
+) {
     let _ = (a, b, c, d, rest);
 }
 
@@ -243,12 +268,19 @@ fn checks() {
     let validate = |text| (<sum as Tool>::ENTRY.validate)(text);
     assert_eq!(validate(r#"{"a":1,"b":2}"#), Vec::<String>::new());
     assert_eq!(validate(r#"{"a":1,"b":1}"#), ["a and b are both 1"]);
-    assert!(validate(r#"{"a":1}"#)[0].starts_with("the arguments do not fit this tool: missing field `b`"));
+    assert!(
+        validate(r#"{"a":1}"#)[0]
+            .starts_with("the arguments do not fit this tool: missing field `b`")
+    );
     let visible = <sum as Tool>::ENTRY.visible;
     assert!(!visible(&Context::default()));
     assert!(visible(&Context::default().with_tenant("acme")));
-    assert!(visible(&Context::default().with_tenant("acme").with_arguments(json!({"a": 1, "b": 2}))));
-    assert!(!visible(&Context::default().with_tenant("acme").with_arguments(json!({"a": 13, "b": 2}))));
+    assert!(visible(
+        &Context::default().with_tenant("acme").with_arguments(json!({"a": 1, "b": 2}))
+    ));
+    assert!(!visible(
+        &Context::default().with_tenant("acme").with_arguments(json!({"a": 13, "b": 2}))
+    ));
 }
 
 #[test]
@@ -261,7 +293,10 @@ fn failures() {
     assert_eq!(failure.is_retryable(), Some(true));
     let outcome = run::<fail>(&json!({ "kind": 1 }));
     let message = outcome.failure().map(Failure::message).unwrap_or_default();
-    assert!(message.starts_with("the arguments do not fit this tool: invalid type: integer `1`"), "{message}");
+    assert!(
+        message.starts_with("the arguments do not fit this tool: invalid type: integer `1`"),
+        "{message}"
+    );
     let outcome = run::<unwritable>(&json!({}));
     let message = outcome.failure().map(Failure::message);
     assert_eq!(message, Some("the tool's result cannot be written as JSON: key must be a string"));
@@ -275,21 +310,28 @@ fn question_and_answer() {
     assert!(asked.halt().is_none() && asked.value().is_none() && asked.failure().is_none());
     assert_eq!(question.text(), "Sure?");
     assert_eq!(question.offered(), Some(json!(["yes", "no"])));
-    let resumed = |answer: Value| Context::default().with_answer(answer).with_state(question.left_state());
+    let resumed =
+        |answer: Value| Context::default().with_answer(answer).with_state(question.left_state());
     let ended = run_in::<ask>(&arguments, resumed(json!(true)));
     let halt = ended.halt().expect("a halt");
     assert!(ended.question().is_none());
     assert_eq!((halt.reason(), halt.result()), ("done", Some(json!(2.5))));
     assert_eq!(run_in::<ask>(&arguments, resumed(json!(false))).value(), Some(json!(2.5)));
     let wrong = run_in::<ask>(&arguments, resumed(json!("maybe")));
-    assert!(wrong.failure().is_some_and(|failure| failure.message().starts_with("the answer has an unexpected shape")));
+    assert!(wrong.failure().is_some_and(|failure| {
+        failure.message().starts_with("the answer has an unexpected shape")
+    }));
 }
 
 #[test]
 fn context_in_an_authors_test() {
     let context = Context::default();
     assert_eq!((context.attempt(), context.remaining(), context.call_id()), (1, Duration::MAX, ""));
-    assert!(context.answer::<Value>().is_none() && context.metadata().is_none() && context.session_id().is_none());
+    assert!(
+        context.answer::<Value>().is_none()
+            && context.metadata().is_none()
+            && context.session_id().is_none()
+    );
     let context = context.with_metadata(json!({ "total": 1 })).with_extension("locale", "de");
     assert!(context.metadata_as::<Sum>().is_some_and(|sum| sum.is_ok_and(|sum| sum.total > 0.0)));
     assert!(context.metadata_as::<bool>().is_some_and(|wrong| wrong.is_err()));
@@ -304,7 +346,13 @@ fn a_private_function_is_a_tool() {
 
 #[test]
 fn from_other_modules_and_macros() {
-    assert_eq!(run::<elsewhere::private_arguments>(&json!({ "type": "t" })).value(), Some(json!("t")));
-    assert_eq!(run::<elsewhere::double>(&json!({ "value": 4, "type": 3 })).value(), Some(json!(12)));
+    assert_eq!(
+        run::<elsewhere::private_arguments>(&json!({ "type": "t" })).value(),
+        Some(json!("t"))
+    );
+    assert_eq!(
+        run::<elsewhere::double>(&json!({ "value": 4, "type": 3 })).value(),
+        Some(json!(12))
+    );
     assert!(definition::<elsewhere::double>().output.is_some());
 }

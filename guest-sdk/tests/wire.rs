@@ -17,13 +17,18 @@ fn say(shape: String) -> Outcome {
     match shape.as_str() {
         "ok" => {
             let link = Link::new("file:x").name("x").description("an x").mime_type("text/plain");
-            let output = Output::new(1).message("one").part(Part::text("t")).part(Part::image("image/png", [1, 2]));
+            let output = Output::new(1)
+                .message("one")
+                .part(Part::text("t"))
+                .part(Part::image("image/png", [1, 2]));
             let output = output.part(Part::audio("audio/wav", [3])).part(Part::resource_link(link));
             let text = Part::resource("file:a.csv", "text/csv", "a,b");
             output.part(text).part(Part::resource("file:b", "x/y", vec![4])).end_turn().into()
         }
         "bad ok" => Outcome::Ok(Output::new(unwritable())),
-        "error" => Failure::new("no").data(json!([1])).retry_after(Duration::from_micros(1_500)).into(),
+        "error" => {
+            Failure::new("no").data(json!([1])).retry_after(Duration::from_micros(1_500)).into()
+        }
         "bad error" => Failure::new("no").data(unwritable()).into(),
         "ask" => Question::new("?").options(["a"]).answer_schema::<u8>().state(json!(null)).into(),
         "bad ask" => Question::new("?").state(unwritable()).into(),
@@ -35,7 +40,13 @@ fn say(shape: String) -> Outcome {
 /// Repeats where it was called from.
 #[tool]
 fn whence(context: &Context) -> String {
-    format!("{} {:?} {:?} {:?}", context.call_id(), context.remaining(), context.tenant(), context.state::<u8>())
+    format!(
+        "{} {:?} {:?} {:?}",
+        context.call_id(),
+        context.remaining(),
+        context.tenant(),
+        context.state::<u8>()
+    )
 }
 
 const TOOLS: &[Entry] = &[<say as Tool>::ENTRY, <whence as Tool>::ENTRY];
@@ -87,7 +98,10 @@ fn definitions() {
 #[test]
 fn shapes() {
     let abi::Outcome::Ok(output) = run("ok") else { panic!("not ok") };
-    assert_eq!((output.value.as_str(), output.message.as_deref(), output.end_turn), ("1", Some("one"), true));
+    assert_eq!(
+        (output.value.as_str(), output.message.as_deref(), output.end_turn),
+        ("1", Some("one"), true)
+    );
     assert_eq!(output.parts.len(), 6);
     assert_eq!(output.extensions[0].0, "resources");
     let named: serde_json::Value = serde_json::from_str(&output.extensions[0].1).expect("JSON");
@@ -99,8 +113,14 @@ fn shapes() {
         (Some("[1]"), Some(true), Some(2))
     );
     let abi::Outcome::AskUser(question) = run("ask") else { panic!("not a question") };
-    assert_eq!((question.options.as_deref(), question.state.as_deref()), (Some(r#"["a"]"#), Some("null")));
-    assert_eq!(question.answer_schema.as_deref(), Some(r#"{"maximum":255,"minimum":0,"type":"integer"}"#));
+    assert_eq!(
+        (question.options.as_deref(), question.state.as_deref()),
+        (Some(r#"["a"]"#), Some("null"))
+    );
+    assert_eq!(
+        question.answer_schema.as_deref(),
+        Some(r#"{"maximum":255,"minimum":0,"type":"integer"}"#)
+    );
     let abi::Outcome::Halt(halt) = run("halt") else { panic!("not a halt") };
     assert_eq!((halt.reason.as_str(), halt.result.as_str()), ("enough", "\"all\""));
 }
@@ -116,7 +136,9 @@ fn what_cannot_be_json_is_an_error() {
 
 #[test]
 fn the_context_arrives() {
-    let abi::Outcome::Ok(output) = wire::execute(TOOLS, call("whence", "{}"), context()) else { panic!("not ok") };
+    let abi::Outcome::Ok(output) = wire::execute(TOOLS, call("whence", "{}"), context()) else {
+        panic!("not ok")
+    };
     assert_eq!(output.value, r#""c1 20ms Some(\"acme\") Some(Ok(7))""#);
 }
 

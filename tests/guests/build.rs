@@ -17,7 +17,9 @@ fn main() {
         println!("cargo::rerun-if-changed={}", root.join(watched).display());
     }
     for workspace in WORKSPACES {
-        for entry in std::fs::read_dir(root.join(workspace)).expect("a workspace of guests").flatten() {
+        for entry in
+            std::fs::read_dir(root.join(workspace)).expect("a workspace of guests").flatten()
+        {
             if entry.file_name() != "target" {
                 println!("cargo::rerun-if-changed={}", entry.path().display());
             }
@@ -28,7 +30,8 @@ fn main() {
     for target in [COMPONENT_TARGET, BARE_TARGET] {
         ensure_target(target).expect("a target for guests");
     }
-    let mut source = String::from("/// Every component by name.\npub const COMPONENTS: &[(&str, &str)] = &[\n");
+    let mut source =
+        String::from("/// Every component by name.\npub const COMPONENTS: &[(&str, &str)] = &[\n");
     let mut names = Vec::new();
     for workspace in WORKSPACES {
         let workspace = root.join(workspace);

@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, Component, Engine, Error, Executor, HOST_BYTES, Json, Limits,
-    Outcome, Placement, Resume, ToolCall,
+    CallContext, CallOptions, CallResult, Completion, Component, Engine, Error, Executor,
+    HOST_BYTES, Json, Limits, Outcome, Placement, Resume, ToolCall,
 };
 
 /// Both places a cell can run at: what is promised holds at each.
@@ -26,8 +26,9 @@ pub fn worst_case(cells: u32, memory: u64) -> u64 {
     u64::from(cells) * (memory + HOST_BYTES) + REST
 }
 
-static RUNTIME: LazyLock<Runtime> =
-    LazyLock::new(|| Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("a runtime"));
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("a runtime")
+});
 
 /// Runs a future to its end, on threads that are not the engine's.
 pub fn wait<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> T {
@@ -71,7 +72,9 @@ pub fn load(engine: &Engine, bytes: Vec<u8>) -> Result<Component, Error> {
 pub fn call(component: &Component, tool: &str, arguments: &str, limits: Limits) -> Completion {
     let tool = component.tool(tool).expect("the tool").clone();
     let call = ToolCall::new("call-1", tool.definition().name.as_str(), arguments);
-    wait(async move { Executor::new().with_limits(limits).call(&tool, call, CallOptions::default()).await })
+    wait(async move {
+        Executor::new().with_limits(limits).call(&tool, call, CallOptions::default()).await
+    })
 }
 
 /// How a call ended, in one word a level: `timeout/fuel`, `handler_raised/unreachable+memory`, `ok`, `refusal/not_visible`.
@@ -104,10 +107,12 @@ pub fn tool_error(error: &toolcell::ToolError) -> String {
 pub fn load_ending(loaded: &Result<Component, Error>) -> String {
     match loaded {
         Ok(_) => "ok".into(),
-        Err(error) => match std::error::Error::source(error).and_then(|source| source.downcast_ref()) {
-            Some(failure) => tool_error(failure),
-            None => error.to_string(),
-        },
+        Err(error) => {
+            match std::error::Error::source(error).and_then(|source| source.downcast_ref()) {
+                Some(failure) => tool_error(failure),
+                None => error.to_string(),
+            }
+        }
     }
 }
 

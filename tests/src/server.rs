@@ -117,7 +117,11 @@ pub fn answering(bytes: &'static [u8]) -> SocketAddr {
 /// A response with this body.
 #[must_use]
 pub fn response(head: &str, body: &str) -> Vec<u8> {
-    format!("HTTP/1.1 {head}\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    format!(
+        "HTTP/1.1 {head}\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
 }
 
 /// A whole request.

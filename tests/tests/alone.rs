@@ -8,14 +8,18 @@ use toolcell_tests::{PLACEMENTS, call, ending, engine, load};
 
 /// No limit of the caller's but time, and of that as much as a call of these tests may waste.
 fn idle() -> Limits {
-    Limits::default().with_fuel(u64::MAX).with_host_calls(u64::MAX).with_timeout(Duration::from_secs(3))
+    Limits::default()
+        .with_fuel(u64::MAX)
+        .with_host_calls(u64::MAX)
+        .with_timeout(Duration::from_secs(3))
 }
 
 /// How a guest ends that does this in a call.
 fn assert_ends(misdeed: Misdeed, limits: Limits, expected: &str) {
     for placement in PLACEMENTS {
         let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
-        let component = load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("it loads");
+        let component =
+            load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("it loads");
         let completion = call(&component, "hostile", "{}", limits);
         assert_eq!(ending(&completion.result), expected, "{placement:?}: {completion:?}");
     }
@@ -28,7 +32,11 @@ fn a_loop_ends_by_its_fuel() {
 
 #[test]
 fn a_guest_that_calls_the_host_again_and_again_is_counted() {
-    assert_ends(Misdeed::Chatter, idle().with_host_calls(1000), "handler_raised/host_call+host_calls");
+    assert_ends(
+        Misdeed::Chatter,
+        idle().with_host_calls(1000),
+        "handler_raised/host_call+host_calls",
+    );
 }
 
 #[test]
@@ -46,12 +54,20 @@ fn a_memory_grows_to_its_budget() {
 #[test]
 fn a_guest_that_spends_no_fuel_gives_its_cell_back() {
     let engine = Engine::builder().placement(Placement::Cells).cells(1).build().expect("an engine");
-    let loaded = |misdeed| load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("it loads");
+    let loaded = |misdeed| {
+        load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("it loads")
+    };
     let behaves = loaded(Misdeed::None);
     let short = idle().with_timeout(Duration::from_millis(50));
-    for misdeed in [Misdeed::BurnTime, Misdeed::Fill, Misdeed::Copy, Misdeed::FillTable, Misdeed::GrowStorm] {
+    for misdeed in
+        [Misdeed::BurnTime, Misdeed::Fill, Misdeed::Copy, Misdeed::FillTable, Misdeed::GrowStorm]
+    {
         let late = call(&loaded(misdeed), "hostile", "{}", short);
         assert_eq!(ending(&late.result), "timeout/deadline", "{misdeed:?}: {late:?}");
-        assert_eq!(ending(&call(&behaves, "hostile", "{}", idle()).result), "ok", "after {misdeed:?}");
+        assert_eq!(
+            ending(&call(&behaves, "hostile", "{}", idle()).result),
+            "ok",
+            "after {misdeed:?}"
+        );
     }
 }

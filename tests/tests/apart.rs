@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use toolcell::kv::SqliteStore;
 use toolcell::{
-    Component, Definition, Engine, Event, Executor, Grants, Missing, Registry, RunOptions, Runner, Secret,
-    StoredSecrets, Tool, ToolCall,
+    Component, Definition, Engine, Event, Executor, Grants, Missing, Registry, RunOptions, Runner,
+    Secret, StoredSecrets, Tool, ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::{context, wait};
@@ -26,15 +26,20 @@ fn load(engine: &Engine, name: &'static str) -> Tool {
     grants.reveal.insert("gossip_key".into());
     grants.http.push("https://granted.example".parse().expect("a rule"));
     let engine = engine.clone();
-    let loaded = wait(async move { Component::load_with(&engine, bytes(name), grants, Missing::Refused).await });
+    let loaded = wait(async move {
+        Component::load_with(&engine, bytes(name), grants, Missing::Refused).await
+    });
     loaded.expect("it loads").tools()[0].clone()
 }
 
 /// One that one tenant sees, by its name.
 fn own(tenant: &str) -> Tool {
     let (name, tenant) = (format!("only_for_{tenant}"), tenant.to_owned());
-    let tool = Tool::native(Definition::new(&name, &name).expect("a name"), async |_: Value| json!("done"));
-    tool.expect("a tool").with_visibility(move |_, context| context.tenant.as_ref() == Some(&tenant))
+    let tool = Tool::native(Definition::new(&name, &name).expect("a name"), async |_: Value| {
+        json!("done")
+    });
+    tool.expect("a tool")
+        .with_visibility(move |_, context| context.tenant.as_ref() == Some(&tenant))
 }
 
 /// Everything that a tool can say of what it was told, and everything that is kept for it; in another order each time.
@@ -50,10 +55,15 @@ fn calls(tenant: &str, batch: usize) -> Vec<ToolCall> {
         ("notes".to_owned(), arguments)
     };
     let gossip = |how: &str| {
-        let words = if how == "send" { format!("https://elsewhere.example/{tenant} body") } else { tenant.to_owned() };
+        let words = if how == "send" {
+            format!("https://elsewhere.example/{tenant} body")
+        } else {
+            tenant.to_owned()
+        };
         ("gossip".to_owned(), json!({"how": how, "words": words}))
     };
-    let mut calls = vec![note("add", Some(format!("text of {tenant}"))), note("get", None), note("list", None)];
+    let mut calls =
+        vec![note("add", Some(format!("text of {tenant}"))), note("get", None), note("list", None)];
     calls.extend(["keep", "recall", "value", "deep", "error", "ask", "halt", "log"].map(gossip));
     calls.extend(["stdout", "stderr", "progress", "panic", "send", tenant].map(gossip));
     calls.push((format!("only_for_{tenant}"), json!({})));
@@ -61,7 +71,11 @@ fn calls(tenant: &str, batch: usize) -> Vec<ToolCall> {
     let first = batch * 5 % calls.len();
     calls.rotate_left(first);
     let numbered = calls.into_iter().enumerate();
-    numbered.map(|(number, (name, arguments))| ToolCall::with_value(format!("{number}"), name, &arguments)).collect()
+    numbered
+        .map(|(number, (name, arguments))| {
+            ToolCall::with_value(format!("{number}"), name, &arguments)
+        })
+        .collect()
 }
 
 /// Source: docs/threat-model.md, row 55.
@@ -69,11 +83,13 @@ fn calls(tenant: &str, batch: usize) -> Vec<ToolCall> {
 fn what_a_tenant_is_told_never_names_another() {
     let tenants = ["ann", "bob"].map(canary);
     let values = ["value_of_one", "value_of_the_other"].map(canary);
-    let secrets = tenants.iter().zip(&values).fold(StoredSecrets::default(), |secrets, (tenant, value)| {
-        secrets.with_tenant(tenant, "gossip_key", Secret::new(value).expect("a secret"))
-    });
+    let secrets =
+        tenants.iter().zip(&values).fold(StoredSecrets::default(), |secrets, (tenant, value)| {
+            secrets.with_tenant(tenant, "gossip_key", Secret::new(value).expect("a secret"))
+        });
     let builder = Engine::builder().cells(4).keys(SqliteStore::in_memory()).secrets(secrets);
-    let engine = builder.cache(concat!(env!("CARGO_TARGET_TMPDIR"), "/apart")).build().expect("an engine");
+    let engine =
+        builder.cache(concat!(env!("CARGO_TARGET_TMPDIR"), "/apart")).build().expect("an engine");
     let registry = Registry::new();
     registry.register_all([load(&engine, "notes"), load(&engine, "gossip")]).expect("two names");
     registry.register_all(tenants.iter().map(|tenant| own(tenant))).expect("two more");
@@ -111,10 +127,13 @@ fn what_a_tenant_is_told_never_names_another() {
         let (own, other) = (&tenants[number], &tenants[1 - number]);
         let told = told.lock().expect("texts");
         let foreign = [other, &values[1 - number]];
-        let foreign: Vec<_> = told.iter().filter(|text| foreign.iter().any(|word| text.contains(*word))).collect();
+        let foreign: Vec<_> =
+            told.iter().filter(|text| foreign.iter().any(|word| text.contains(*word))).collect();
         assert!(foreign.is_empty(), "{own} is told {foreign:?}");
         // It is told much, and of itself: of what it asked, kept and was denied.
-        for said in ["title of ", "text of ", "elsewhere.example/", "only_for_"].map(|words| format!("{words}{own}")) {
+        for said in ["title of ", "text of ", "elsewhere.example/", "only_for_"]
+            .map(|words| format!("{words}{own}"))
+        {
             let times = told.iter().filter(|text| text.contains(&said)).count();
             assert!(times >= 2 * BATCHES, "{own} is told of {said} only {times} times");
         }

@@ -28,27 +28,32 @@ struct Case {
 /// All cases of all tools of a component.
 fn component(name: &str) {
     let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
-    let component = load(&engine, toolcell_test_guests::bytes(name)).expect("an example tool loads");
+    let component =
+        load(&engine, toolcell_test_guests::bytes(name)).expect("an example tool loads");
     for tool in component.tools() {
         let name = &tool.definition().name;
         let cases = files(&Path::new(CASES).join(name));
         assert!(!cases.is_empty(), "`{name}` has no cases");
         for path in cases {
             let text = fs::read_to_string(&path).expect("a case file");
-            let mut case: Case =
-                serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let mut case: Case = serde_json::from_str(&text)
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             let arguments = match (&case.arguments, &case.arguments_text) {
                 (Some(value), None) => value.to_string(),
                 (None, Some(text)) => text.clone(),
                 _ => panic!("{}: one of `arguments` and `arguments_text`", path.display()),
             };
-            let options = CallOptions::default().with_context(case.context.as_ref().map(context).unwrap_or_default());
+            let options = CallOptions::default()
+                .with_context(case.context.as_ref().map(context).unwrap_or_default());
             let (tool, call) = (tool.clone(), ToolCall::new("call-1", name.as_str(), arguments));
-            let completion = wait(async move { Executor::new().without_sealer().call(&tool, call, options).await });
+            let completion = wait(async move {
+                Executor::new().without_sealer().call(&tool, call, options).await
+            });
             let seen = serde_json::to_value(&completion.result).expect("JSON");
             if std::env::var_os("UPDATE").is_some() {
                 case.outcome = seen;
-                fs::write(&path, serde_json::to_string_pretty(&case).expect("JSON") + "\n").expect("written");
+                fs::write(&path, serde_json::to_string_pretty(&case).expect("JSON") + "\n")
+                    .expect("written");
             } else {
                 assert_eq!(seen, case.outcome, "{}", path.display());
             }
@@ -57,7 +62,8 @@ fn component(name: &str) {
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let entries =
+        fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut files: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
     files.sort();
     files
@@ -107,7 +113,8 @@ fn file_search() {
 fn needs_grant(name: &str, expected: &[&str]) {
     let examination = Examination::of(&toolcell_test_guests::bytes(name)).expect("a component");
     let nothing = Grants::default();
-    let missing: Vec<_> = examination.ungranted(&nothing).map(|(import, _)| import.as_str()).collect();
+    let missing: Vec<_> =
+        examination.ungranted(&nothing).map(|(import, _)| import.as_str()).collect();
     assert_eq!(missing, expected, "{name}");
 }
 

@@ -20,18 +20,32 @@ const CAUSES: [(&str, &str, &str); 8] = [
 
 /// What no test can produce, and why.
 const UNREACHED: [(&str, &str); 4] = [
-    ("handler_raised/other_trap", "traps of proposals that are off: `load::proposals_that_are_off_are_refused`"),
-    ("refusal/unset_secret", "made from a configuration: `serve::a_tool_whose_secret_has_no_value_is_refused`"),
+    (
+        "handler_raised/other_trap",
+        "traps of proposals that are off: `load::proposals_that_are_off_are_refused`",
+    ),
+    (
+        "refusal/unset_secret",
+        "made from a configuration: `serve::a_tool_whose_secret_has_no_value_is_refused`",
+    ),
     ("refusal/resume", "never said as such, but as one of `ResumeFault`"),
-    ("invalid_return/policy", "made by a run: `runner::a_policy_that_fails_halts_and_is_not_asked_again`"),
+    (
+        "invalid_return/policy",
+        "made by a run: `runner::a_policy_that_fails_halts_and_is_not_asked_again`",
+    ),
 ];
 
 /// The variants of an enum, as their words in JSON.
 fn variants(source: &str, name: &str) -> Vec<String> {
-    let (_, body) = source.split_once(&format!("pub enum {name} {{\n")).unwrap_or_else(|| panic!("no enum `{name}`"));
+    let (_, body) = source
+        .split_once(&format!("pub enum {name} {{\n"))
+        .unwrap_or_else(|| panic!("no enum `{name}`"));
     let lines = body.lines().take_while(|line| *line != "}");
-    let names = lines.filter_map(|line| line.strip_prefix("    ").filter(|line| line.starts_with(char::is_uppercase)));
-    let names = names.map(|line| line.split(|c: char| !c.is_alphanumeric()).next().expect("a name"));
+    let names = lines.filter_map(|line| {
+        line.strip_prefix("    ").filter(|line| line.starts_with(char::is_uppercase))
+    });
+    let names =
+        names.map(|line| line.split(|c: char| !c.is_alphanumeric()).next().expect("a name"));
     names.map(snake_case).collect()
 }
 
@@ -52,7 +66,8 @@ fn expects(source: &str, cause: &str) -> bool {
     let goes_on = |c: char| c.is_alphanumeric() || c == '_';
     source.match_indices(cause).any(|(at, _)| {
         let (before, after) = (&source[..at], &source[at + cause.len()..]);
-        let starts = ["\"", "\"completed "].iter().any(|start| before.ends_with(start)) || cause.starts_with('+');
+        let starts = ["\"", "\"completed "].iter().any(|start| before.ends_with(start))
+            || cause.starts_with('+');
         let (end, _) = after.split_once('"').unwrap_or((after, ""));
         starts && !after.starts_with(goes_on) && end.chars().all(|c| goes_on(c) || "/+".contains(c))
     })
@@ -60,7 +75,8 @@ fn expects(source: &str, cause: &str) -> bool {
 
 /// All tests in one text, without this one.
 fn gather(folder: &Path, tests: &mut String) {
-    for path in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+    for path in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path())
+    {
         if path.is_dir() {
             gather(&path, tests);
         } else if path.extension().is_some_and(|end| end == "rs") && !path.ends_with("causes.rs") {
@@ -72,7 +88,9 @@ fn gather(folder: &Path, tests: &mut String) {
 #[test]
 fn each_has_a_test_that_produces_it() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let read = |path: &str| {
+        fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    };
     let mut tests = String::new();
     gather(&root.join("tests"), &mut tests);
     let mut known = BTreeSet::new();

@@ -1,5 +1,8 @@
 //! What a store copies: counted, byte by byte.
-#![expect(unsafe_code, reason = "an allocator that counts is one, and hands everything on as it came")]
+#![expect(
+    unsafe_code,
+    reason = "an allocator that counts is one, and hands everything on as it came"
+)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -53,7 +56,8 @@ fn a_value_is_copied_only_where_it_is_asked_for() {
     assert!(bytes < 16 << 10, "a write over a value took {bytes} bytes");
     let (_, bytes) = asked(|| store.delete(&own, "key 2").expect("it is there"));
     assert!(bytes < 16 << 10, "a deletion took {bytes} bytes");
-    let (entry, bytes) = asked(|| store.get(&own, "key 3").expect("it works").expect("it is there"));
+    let (entry, bytes) =
+        asked(|| store.get(&own, "key 3").expect("it works").expect("it is there"));
     assert_eq!(entry.data.len(), VALUE);
     assert!((VALUE..VALUE + (16 << 10)).contains(&bytes), "a value took {bytes} bytes");
 }

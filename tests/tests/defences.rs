@@ -47,14 +47,20 @@ fn root() -> &'static Path {
 }
 
 fn lines() -> Vec<Line> {
-    let page = fs::read_to_string(root().join("SPECIFICATION.md")).expect("the page").replace("\n  ", " ");
+    let page =
+        fs::read_to_string(root().join("SPECIFICATION.md")).expect("the page").replace("\n  ", " ");
     let (_, section) = page.split_once(HEADING).expect("the section of defences");
     let section = section.split("\n## ").next().unwrap_or_default();
     let line = |line: &str| {
-        let (defence, rest) = line.split_once("`, row").unwrap_or_else(|| panic!("no row of the threat model: {line}"));
+        let (defence, rest) = line
+            .split_once("`, row")
+            .unwrap_or_else(|| panic!("no row of the threat model: {line}"));
         let (_, test) = rest.rsplit_once(" [`").unwrap_or_else(|| panic!("no test: {line}"));
         let test = test.strip_suffix("`]").filter(|test| !test.contains('`'));
-        Line { defence: defence.to_owned(), test: test.unwrap_or_else(|| panic!("not one test: {line}")).to_owned() }
+        Line {
+            defence: defence.to_owned(),
+            test: test.unwrap_or_else(|| panic!("not one test: {line}")).to_owned(),
+        }
     };
     section.lines().filter_map(|text| text.strip_prefix("- `")).map(line).collect()
 }
@@ -62,8 +68,11 @@ fn lines() -> Vec<Line> {
 /// As cargo sees it that runs these tests: without what it sets for a test, which would have it build anew.
 fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").expect("cargo runs this test"));
-    let own =
-        |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "OUT_DIR"].iter().any(|own| name.starts_with(own));
+    let own = |name: &str| {
+        ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "OUT_DIR"]
+            .iter()
+            .any(|own| name.starts_with(own))
+    };
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(own)) {
         cargo.env_remove(name);
     }
@@ -80,17 +89,27 @@ fn tests() -> Vec<Test> {
     for message in String::from_utf8_lossy(&output.stdout).lines() {
         let message: Value = serde_json::from_str(message).unwrap_or_default();
         let path = |key: &str| message.pointer(key).and_then(Value::as_str).map(PathBuf::from);
-        let (Some(executable), Some(source), Some(manifest), Some(&Value::Bool(true))) =
-            (path("/executable"), path("/target/src_path"), path("/manifest_path"), message.pointer("/profile/test"))
-        else {
+        let (Some(executable), Some(source), Some(manifest), Some(&Value::Bool(true))) = (
+            path("/executable"),
+            path("/target/src_path"),
+            path("/manifest_path"),
+            message.pointer("/profile/test"),
+        ) else {
             continue;
         };
         let folder = manifest.parent().expect("a folder").to_owned();
         let source = source.strip_prefix(root()).unwrap_or(&source).with_extension("");
-        let listed = Command::new(&executable).args(["--list", "--format=terse"]).current_dir(&folder).output();
+        let listed = Command::new(&executable)
+            .args(["--list", "--format=terse"])
+            .current_dir(&folder)
+            .output();
         for name in String::from_utf8_lossy(&listed.expect("a test's executable").stdout).lines() {
             let Some(name) = name.strip_suffix(": test") else { continue };
-            let words = source.iter().filter_map(|part| part.to_str()).chain(name.split("::")).map(str::to_owned);
+            let words = source
+                .iter()
+                .filter_map(|part| part.to_str())
+                .chain(name.split("::"))
+                .map(str::to_owned);
             tests.push(Test {
                 executable: executable.clone(),
                 folder: folder.clone(),
@@ -113,7 +132,9 @@ fn meant<'a>(tests: &'a [Test], name: &str) -> Result<&'a Test, String> {
     match (found.next(), found.next()) {
         (Some(test), None) => Ok(test),
         (None, _) => Err(format!("there is no test `{name}`")),
-        (Some(one), Some(other)) => Err(format!("`{name}` is {} or {}", one.words.join("::"), other.words.join("::"))),
+        (Some(one), Some(other)) => {
+            Err(format!("`{name}` is {} or {}", one.words.join("::"), other.words.join("::")))
+        }
     }
 }
 
@@ -136,8 +157,11 @@ fn failure(test: &Test, defence: &str) -> Result<String, String> {
 }
 
 fn judged(output: &Output) -> Result<String, String> {
-    let said = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned()).concat();
-    let last = || said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("nothing").to_owned();
+    let said = [&output.stdout, &output.stderr]
+        .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+        .concat();
+    let last =
+        || said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("nothing").to_owned();
     if said.contains("test result: ok. 1 passed") {
         return Err("it passes".into());
     }
@@ -146,9 +170,13 @@ fn judged(output: &Output) -> Result<String, String> {
     }
     // A guest's words may look like it.
     let is_ours = |panic: &&str| ["host/", "tests/"].iter().any(|folder| panic.starts_with(folder));
-    let panic = said.rsplit(" panicked at ").find(is_ours).or_else(|| Some(said.rsplit_once(" panicked at ")?.1));
+    let panic = said
+        .rsplit(" panicked at ")
+        .find(is_ours)
+        .or_else(|| Some(said.rsplit_once(" panicked at ")?.1));
     let panic = panic.ok_or_else(|| format!("it fails without a word: {}", last()))?;
-    let words = panic.lines().skip(1).take_while(|line| *line != "stack backtrace:").take(4).map(str::trim);
+    let words =
+        panic.lines().skip(1).take_while(|line| *line != "stack backtrace:").take(4).map(str::trim);
     let words = words.collect::<Vec<_>>().join(" ");
     Ok(words.chars().map(|c| if c.is_control() { ' ' } else { c }).take(150).collect())
 }
@@ -157,7 +185,10 @@ fn judged(output: &Output) -> Result<String, String> {
 fn every_defence_is_on_the_page_once() {
     let on_the_page: Vec<_> = lines().into_iter().map(|line| line.defence).collect();
     let all: Vec<_> = Defence::ALL.iter().map(|defence| defence.name()).collect();
-    assert_eq!(on_the_page, all, "the page and `defence.rs` have the same defences in the same order");
+    assert_eq!(
+        on_the_page, all,
+        "the page and `defence.rs` have the same defences in the same order"
+    );
 }
 
 #[test]
@@ -171,7 +202,8 @@ fn each_test_fails_when_its_defence_is_down() {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(line) = lines.get(index) else { break };
-                    let failed = meant(&tests, &line.test).and_then(|test| failure(test, &line.defence));
+                    let failed =
+                        meant(&tests, &line.test).and_then(|test| failure(test, &line.defence));
                     results.lock().unwrap_or_else(PoisonError::into_inner).insert(index, failed);
                 }
             });
@@ -199,16 +231,24 @@ fn a_release_has_no_switch() {
     let probe = scratch.path().join("probe.rs");
     fs::create_dir(scratch.path().join("defence")).expect("a directory");
     for file in ["defence.rs", "defence/table.rs"] {
-        fs::copy(root().join("host/core/src").join(file), scratch.path().join(file)).expect("its source");
+        fs::copy(root().join("host/core/src").join(file), scratch.path().join(file))
+            .expect("its source");
     }
-    let main = "fn main() { assert!(defence::Defence::ALL.iter().all(|one| defence::stands(*one))); }";
+    let main =
+        "fn main() { assert!(defence::Defence::ALL.iter().all(|one| defence::stands(*one))); }";
     fs::write(&probe, format!("mod defence;\n{main}\n")).expect("a file");
     let ends = |assertions: &str, down: Option<&str>| {
         let program = scratch.path().join(assertions);
         if !program.exists() {
             let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
             let mut rustc = Command::new(rustc);
-            rustc.args(["--edition=2024", "--cap-lints=allow", "-C", &format!("debug-assertions={assertions}"), "-o"]);
+            rustc.args([
+                "--edition=2024",
+                "--cap-lints=allow",
+                "-C",
+                &format!("debug-assertions={assertions}"),
+                "-o",
+            ]);
             assert!(rustc.arg(&program).arg(&probe).status().expect("a compiler").success());
         }
         let mut program = Command::new(program);
@@ -222,7 +262,10 @@ fn a_release_has_no_switch() {
     assert!(ends("on", None).0);
     assert!(!ends("on", Some("fuel")).0);
     let (_, said) = ends("on", Some("fuell"));
-    assert!(said.contains("there is no defence `fuell`, only fuel, ticks, "), "a slip is told: {said}");
+    assert!(
+        said.contains("there is no defence `fuell`, only fuel, ticks, "),
+        "a slip is told: {said}"
+    );
 }
 
 #[test]

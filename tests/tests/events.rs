@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use toolcell::{
-    AbortSignal, CallOptions, Definition, Engine, Event, Executor, Invocation, Limits, Registry, RunEvent, RunOptions,
-    Runner, Tool, ToolCall,
+    AbortSignal, CallOptions, Definition, Engine, Event, Executor, Invocation, Limits, Registry,
+    RunEvent, RunOptions, Runner, Tool, ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, engine, load, wait};
@@ -41,8 +41,10 @@ fn started_is_told_when_the_call_has_a_cell() {
             sink.lock().expect("no panic").push(word);
         });
         let call = |id: &str, abort: &AbortSignal| {
-            let (executor, tool, call) = (executor.clone(), tool.clone(), ToolCall::new(id, "hostile", "{}"));
-            let options = CallOptions::default().with_abort(abort.clone()).with_stop_grace(Duration::MAX);
+            let (executor, tool, call) =
+                (executor.clone(), tool.clone(), ToolCall::new(id, "hostile", "{}"));
+            let options =
+                CallOptions::default().with_abort(abort.clone()).with_stop_grace(Duration::MAX);
             Box::pin(async move { executor.call(&tool, call, options).await })
         };
         let mut context = Context::from_waker(Waker::noop());
@@ -55,7 +57,8 @@ fn started_is_told_when_the_call_has_a_cell() {
         end.raise();
         wait(async move { tokio::join!(first, second) });
         let log = log.lock().expect("no panic");
-        let (own, others): (Vec<_>, Vec<_>) = log.iter().map(String::as_str).partition(|word| word.contains(" a"));
+        let (own, others): (Vec<_>, Vec<_>) =
+            log.iter().map(String::as_str).partition(|word| word.contains(" a"));
         assert_eq!(others, ["started b", "completed b ok"], "{placement:?}");
         assert_eq!(own, ["started a", "completed a ok"], "{placement:?}");
     }
@@ -67,12 +70,18 @@ fn an_observer_never_finds_the_timers() {
     for placement in PLACEMENTS {
         let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
         let guest = |misdeed| {
-            load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("loads").tools()[0].clone()
+            load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("loads").tools()
+                [0]
+            .clone()
         };
-        let stuck = Tool::native(definition("stuck"), async |_: Value| -> Value { std::future::pending().await });
-        for (tool, millis, events) in
-            [(guest(Misdeed::Chatter), 30_000, 5), (guest(Misdeed::Sleep), 20, 2), (stuck.expect("a tool"), 20, 2)]
-        {
+        let stuck = Tool::native(definition("stuck"), async |_: Value| -> Value {
+            std::future::pending().await
+        });
+        for (tool, millis, events) in [
+            (guest(Misdeed::Chatter), 30_000, 5),
+            (guest(Misdeed::Sleep), 20, 2),
+            (stuck.expect("a tool"), 20, 2),
+        ] {
             let (told, names) = mpsc::channel();
             let executor = Executor::new().with_events(move |_: Event| {
                 let told = told.clone();
@@ -82,13 +91,19 @@ fn an_observer_never_finds_the_timers() {
                     Err(_) => drop(tell()),
                 }
             });
-            let limits = Limits::default().with_host_calls(3).with_timeout(Duration::from_millis(millis));
-            let (executor, call) =
-                (executor.with_limits(limits), ToolCall::new("1", tool.definition().name.as_str(), "{}"));
+            let limits =
+                Limits::default().with_host_calls(3).with_timeout(Duration::from_millis(millis));
+            let (executor, call) = (
+                executor.with_limits(limits),
+                ToolCall::new("1", tool.definition().name.as_str(), "{}"),
+            );
             wait(async move { executor.call(&tool, call, CallOptions::default()).await });
             let names: Vec<_> = names.iter().collect();
             assert_eq!(names.len(), events, "{placement:?}");
-            assert!(names.iter().all(|name| name.as_deref() != Some("toolcell-timer")), "{placement:?}: {names:?}");
+            assert!(
+                names.iter().all(|name| name.as_deref() != Some("toolcell-timer")),
+                "{placement:?}: {names:?}"
+            );
         }
     }
 }
@@ -98,10 +113,11 @@ fn an_observer_never_finds_the_timers() {
 fn a_slow_reader_costs_no_call_its_time() {
     const TOLD: usize = 200;
     const NEEDED: usize = 100;
-    let chatty = Tool::native(definition("chatty"), async |_: Value, invocation: Arc<Invocation>| {
-        (0..TOLD as u64).for_each(|done| invocation.progress(done, None, None));
-        json!("told")
-    });
+    let chatty =
+        Tool::native(definition("chatty"), async |_: Value, invocation: Arc<Invocation>| {
+            (0..TOLD as u64).for_each(|done| invocation.progress(done, None, None));
+            json!("told")
+        });
     let polls = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&polls);
     let polite = Tool::native(definition("polite"), move |_: Value| {
@@ -116,9 +132,12 @@ fn a_slow_reader_costs_no_call_its_time() {
         })
     });
     let registry = Registry::new();
-    registry.register_all([chatty.expect("a tool"), polite.expect("a tool")]).expect("names of their own");
+    registry
+        .register_all([chatty.expect("a tool"), polite.expect("a tool")])
+        .expect("names of their own");
     let calls = ["chatty", "polite"].map(|name| ToolCall::new(name, name, "{}"));
-    let mut stream = Runner::new(registry).stream(calls, RunOptions::default().with_max_concurrency(2));
+    let mut stream =
+        Runner::new(registry).stream(calls, RunOptions::default().with_max_concurrency(2));
     let seen = Arc::clone(&polls);
     let (needed, settled) = wait(async move {
         let (mut progress, mut needed, mut settled) = (0, Vec::new(), 0);
@@ -143,7 +162,10 @@ fn a_stream_tells_of_ends_as_they_come() {
         let waits = Tool::native(definition("t"), move |_: Value, invocation: Arc<Invocation>| {
             let gates = Arc::clone(&waited);
             async move {
-                let gate = gates.iter().find(|(id, _)| *id == invocation.call.id).expect("one for each call");
+                let gate = gates
+                    .iter()
+                    .find(|(id, _)| *id == invocation.call.id)
+                    .expect("one for each call");
                 gate.1.notified().await;
                 json!(null)
             }
@@ -151,11 +173,13 @@ fn a_stream_tells_of_ends_as_they_come() {
         let registry = Registry::new();
         registry.register(waits.expect("a tool")).expect("a name of its own");
         let calls = ["a", "b", "c"].map(|id| ToolCall::new(id, "t", "{}"));
-        let mut stream = Runner::new(registry).stream(calls, RunOptions::default().with_max_concurrency(3));
+        let mut stream =
+            Runner::new(registry).stream(calls, RunOptions::default().with_max_concurrency(3));
         // Everything that there is to read now, in short.
         let mut read = || {
             let (mut context, mut told) = (Context::from_waker(Waker::noop()), Vec::new());
-            while let Poll::Ready(Some(event)) = Box::pin(stream.next()).as_mut().poll(&mut context) {
+            while let Poll::Ready(Some(event)) = Box::pin(stream.next()).as_mut().poll(&mut context)
+            {
                 let json = serde_json::to_value(&event).expect("JSON");
                 told.push(format!(
                     "{} {}",
@@ -168,7 +192,8 @@ fn a_stream_tells_of_ends_as_they_come() {
         assert_eq!(read(), ["a", "b", "c"].map(|id| format!("tool_execution_started {id}")));
         for id in order {
             gates.iter().filter(|(gate, _)| *gate == id).for_each(|(_, gate)| gate.notify_one());
-            let ends = ["tool_execution_completed", "tool_result_encoded"].map(|word| format!("{word} {id}"));
+            let ends = ["tool_execution_completed", "tool_result_encoded"]
+                .map(|word| format!("{word} {id}"));
             assert_eq!(read(), ends, "of {order:?}");
         }
     }
@@ -199,7 +224,8 @@ fn concurrency_holds_for_components() {
         });
         let runner = Runner::new(registry).with_executor(executor);
         let run = |name: &str, count: usize, abort: AbortSignal| {
-            let calls: Vec<_> = (0..count).map(|n| ToolCall::new(n.to_string(), name, "{}")).collect();
+            let calls: Vec<_> =
+                (0..count).map(|n| ToolCall::new(n.to_string(), name, "{}")).collect();
             let options = RunOptions::default().with_max_concurrency(MOST).with_abort(abort);
             let options = options.with_stop_grace(Duration::MAX);
             let runner = runner.clone();
@@ -207,7 +233,10 @@ fn concurrency_holds_for_components() {
         };
         // They end when all of them are at work.
         assert!(run("waits", MOST, end).iter().all(|message| !message.is_error), "{placement:?}");
-        assert!(run("echo", 50, AbortSignal::new()).iter().all(|message| !message.is_error), "{placement:?}");
+        assert!(
+            run("echo", 50, AbortSignal::new()).iter().all(|message| !message.is_error),
+            "{placement:?}"
+        );
         assert_eq!(*at_work.lock().expect("no panic"), (0, MOST), "{placement:?}");
     }
 }

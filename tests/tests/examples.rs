@@ -31,7 +31,8 @@ fn printed(name: &str) -> String {
         "`{name}` is not built: run `cargo test --workspace`, which builds it before any test runs"
     );
     let output = Command::new(example).current_dir(root()).output().expect("the example starts");
-    let [stdout, stderr] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("text"));
+    let [stdout, stderr] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("text"));
     assert!(output.status.success() && stderr.is_empty(), "{}\n{stdout}{stderr}", output.status);
     stdout
 }
@@ -55,8 +56,11 @@ examples! { agent_loop batch configuration embed grants kv mixed secrets serving
 fn each_is_run() {
     let files = fs::read_dir(root().join("host/core/examples")).expect("the examples");
     let paths = files.map(|file| file.expect("an entry").path());
-    let programs = paths.filter(|path| path.extension().is_some_and(|kind| kind == "rs") && !path.ends_with("lib.rs"));
-    let names = programs.map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned());
+    let programs = paths.filter(|path| {
+        path.extension().is_some_and(|kind| kind == "rs") && !path.ends_with("lib.rs")
+    });
+    let names =
+        programs.map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned());
     let names: BTreeSet<_> = names.collect();
     assert_eq!(names, RUN.iter().map(ToString::to_string).collect());
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell::{
-    CallOptions, CallResult, Completion, Definition, Engine, Event, Executor, Exit, Halt, Handler, HandlerFuture,
-    Invocation, Limits, Outcome, Placement, RESERVED_HALT_REASONS, Tool, ToolCall, ToolError,
+    CallOptions, CallResult, Completion, Definition, Engine, Event, Executor, Exit, Halt, Handler,
+    HandlerFuture, Invocation, Limits, Outcome, Placement, RESERVED_HALT_REASONS, Tool, ToolCall,
+    ToolError,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, load, wait};
@@ -24,7 +25,9 @@ fn definition() -> Definition {
 
 fn run(tool: &Tool, arguments: &str, limits: Limits) -> Completion {
     let (tool, call) = (tool.clone(), ToolCall::new("call-1", "greet", arguments));
-    wait(async move { Executor::new().with_limits(limits).call(&tool, call, CallOptions::default()).await })
+    wait(async move {
+        Executor::new().with_limits(limits).call(&tool, call, CallOptions::default()).await
+    })
 }
 
 /// Records events as their kinds, with the ending of the terminal one.
@@ -45,16 +48,24 @@ fn recorder() -> (Executor, Arc<Mutex<Vec<String>>>) {
 #[test]
 fn native_closures_in_both_signatures() {
     let one =
-        Tool::native(definition(), async |arguments: Value| json!({ "hello": arguments["name"] })).expect("a tool");
+        Tool::native(definition(), async |arguments: Value| json!({ "hello": arguments["name"] }))
+            .expect("a tool");
     let two = Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| {
-        if invocation.remaining() > Duration::ZERO { Ok(json!(invocation.call.id)) } else { Err("no time") }
+        if invocation.remaining() > Duration::ZERO {
+            Ok(json!(invocation.call.id))
+        } else {
+            Err("no time")
+        }
     })
     .expect("a tool");
     assert_eq!(
         run(&one, r#"{"name": "Ada"}"#, Limits::default()).result.value().expect("ok").as_str(),
         r#"{"hello":"Ada"}"#
     );
-    assert_eq!(run(&two, r#"{"name": "Ada"}"#, Limits::default()).result.value().expect("ok").as_str(), r#""call-1""#);
+    assert_eq!(
+        run(&two, r#"{"name": "Ada"}"#, Limits::default()).result.value().expect("ok").as_str(),
+        r#""call-1""#
+    );
 }
 
 #[test]
@@ -62,12 +73,16 @@ fn native_handlers_end_as_the_contract_says() {
     let short = Limits::default().with_timeout(Duration::from_millis(20)).with_result(300);
     let error = Tool::native(definition(), async |_: Value| Err::<Value, _>("no such person"));
     let panics = Tool::native(definition(), async |_: Value| -> Value { panic!("ouch") });
-    let stuck = Tool::native(definition(), async |_: Value| -> Value { std::future::pending().await });
-    let halts = Tool::native(definition(), async |_: Value| Outcome::Halt(Halt::new("done", json!(1))));
+    let stuck =
+        Tool::native(definition(), async |_: Value| -> Value { std::future::pending().await });
+    let halts =
+        Tool::native(definition(), async |_: Value| Outcome::Halt(Halt::new("done", json!(1))));
     let promised = definition().with_output(json!({"type": "integer"}));
     let lies = Tool::native(promised, async |_: Value| json!("one"));
     let large = Tool::native(definition(), async |_: Value| json!("x".repeat(300)));
-    let deep = Tool::native(definition(), async |_: Value| (0..45).fold(json!(1), |inner, _| json!([[[inner]]])));
+    let deep = Tool::native(definition(), async |_: Value| {
+        (0..45).fold(json!(1), |inner, _| json!([[[inner]]]))
+    });
     for (tool, expected) in [
         (large, "invalid_return/too_large"),
         (deep, "invalid_return/not_json"),
@@ -85,8 +100,11 @@ fn native_handlers_end_as_the_contract_says() {
 
 #[test]
 fn native_halts_that_belong_to_the_loop() {
-    for word in RESERVED_HALT_REASONS.into_iter().chain(["Completed", "completed ", " ASK_USER\n"]) {
-        let halts = Tool::native(definition(), move |_: Value| async move { Outcome::Halt(Halt::new(word, json!(1))) });
+    for word in RESERVED_HALT_REASONS.into_iter().chain(["Completed", "completed ", " ASK_USER\n"])
+    {
+        let halts = Tool::native(definition(), move |_: Value| async move {
+            Outcome::Halt(Halt::new(word, json!(1)))
+        });
         let completion = run(&halts.expect("a tool"), r#"{"name": "Ada"}"#, Limits::default());
         assert_eq!(ending(&completion.result), "invalid_return/reserved_halt", "{word}");
     }
@@ -111,11 +129,16 @@ impl Handler for Careless {
 fn handlers_of_others_end_too() {
     let tool = Tool::with_handler(definition(), Careless).expect("a tool");
     let short = Limits::default().with_timeout(Duration::from_millis(20));
-    assert_eq!(ending(&run(&tool, r#"{"name": "panic"}"#, short).result), "handler_raised/native_panic");
+    assert_eq!(
+        ending(&run(&tool, r#"{"name": "panic"}"#, short).result),
+        "handler_raised/native_panic"
+    );
     let hangs = async move {
         let call = ToolCall::new("call-1", "greet", r#"{"name": "hang"}"#);
         let executor = Executor::new().with_limits(short);
-        tokio::time::timeout(PATIENCE, executor.call(&tool, call, CallOptions::default())).await.expect("it is left")
+        tokio::time::timeout(PATIENCE, executor.call(&tool, call, CallOptions::default()))
+            .await
+            .expect("it is left")
     };
     assert_eq!(ending(&wait(hangs).result), "timeout/blocked");
 }
@@ -140,13 +163,16 @@ fn a_handler_that_panics_as_it_is_dropped_ends_its_own_call_only() {
     let call = |timeout| {
         let options = CallOptions::default().with_limits(Limits::default().with_timeout(timeout));
         let (executor, tool) = (executor.clone(), tool.clone());
-        Box::pin(async move { executor.call(&tool, ToolCall::new("1", "greet", r#"{"name": "a"}"#), options).await })
+        Box::pin(async move {
+            executor.call(&tool, ToolCall::new("1", "greet", r#"{"name": "a"}"#), options).await
+        })
     };
     assert_eq!(ending(&wait(call(Duration::from_millis(20))).result), "timeout/blocked");
     let mut dropped = call(Duration::from_secs(3600));
     assert!(dropped.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     drop(dropped);
-    let (started, ends) = ("started", ["completed timeout/blocked", "completed handler_exit/cancelled"]);
+    let (started, ends) =
+        ("started", ["completed timeout/blocked", "completed handler_exit/cancelled"]);
     assert_eq!(*seen.lock().expect("no panic"), [started, ends[0], started, ends[1]]);
 }
 
@@ -156,7 +182,10 @@ struct Elsewhere;
 impl Handler for Elsewhere {
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
         Box::pin(async move {
-            let work = tokio::spawn(async move { invocation.arguments()["name"].as_u64().expect("a number") });
+            let work =
+                tokio::spawn(
+                    async move { invocation.arguments()["name"].as_u64().expect("a number") },
+                );
             match work.await {
                 Ok(number) => CallResult::Outcome(json!(number).into()),
                 Err(_) => CallResult::ToolError(ToolError::HandlerExit(Exit::Died)),
@@ -168,7 +197,10 @@ impl Handler for Elsewhere {
 #[test]
 fn a_handlers_word_for_its_own_death_is_kept() {
     let tool = Tool::with_handler(definition(), Elsewhere).expect("a tool");
-    assert_eq!(ending(&run(&tool, r#"{"name": "Ada"}"#, Limits::default()).result), "handler_exit/died");
+    assert_eq!(
+        ending(&run(&tool, r#"{"name": "Ada"}"#, Limits::default()).result),
+        "handler_exit/died"
+    );
 }
 
 /// What was checked is what runs, whatever name the call carries.
@@ -178,8 +210,12 @@ fn the_tool_decides_what_runs_not_the_calls_name() {
     let component = load(&engine, toolcell_test_guests::bytes("mischief")).expect("loads");
     let tool = component.tool("remembers").expect("the tool").clone();
     let call = ToolCall::new("1", "exits", r#"{"secret": "s"}"#);
-    let completion = wait(async move { Executor::new().call(&tool, call, CallOptions::default()).await });
-    assert_eq!((ending(&completion.result).as_str(), completion.tool.as_str()), ("ok", "remembers"));
+    let completion =
+        wait(async move { Executor::new().call(&tool, call, CallOptions::default()).await });
+    assert_eq!(
+        (ending(&completion.result).as_str(), completion.tool.as_str()),
+        ("ok", "remembers")
+    );
 }
 
 /// A guest that is killed in the middle of its chatter is not heard after the call's last event.
@@ -187,10 +223,13 @@ fn the_tool_decides_what_runs_not_the_calls_name() {
 fn nothing_comes_after_the_terminal_event() {
     for placement in PLACEMENTS {
         let engine = toolcell_tests::engine(placement, env!("CARGO_TARGET_TMPDIR"));
-        let chatter = load(&engine, Hostile::new(Place::Execute, Misdeed::Chatter).component()).expect("loads");
+        let chatter = load(&engine, Hostile::new(Place::Execute, Misdeed::Chatter).component())
+            .expect("loads");
         let (executor, seen) = recorder();
-        let limits = Limits::unlimited().with_timeout(Duration::from_millis(60)).with_memory(4 << 20);
-        let (executor, tool) = (executor.with_limits(limits), chatter.tool("hostile").expect("a tool").clone());
+        let limits =
+            Limits::unlimited().with_timeout(Duration::from_millis(60)).with_memory(4 << 20);
+        let (executor, tool) =
+            (executor.with_limits(limits), chatter.tool("hostile").expect("a tool").clone());
         let call = ToolCall::new("1", "hostile", "{}");
         wait(async move { executor.call(&tool, call, CallOptions::default()).await });
         // The next call has its turn after the killed guest's.
@@ -199,7 +238,11 @@ fn nothing_comes_after_the_terminal_event() {
             "refusal/invalid_arguments"
         );
         let seen = seen.lock().expect("no panic");
-        assert_eq!(seen.last().map(String::as_str), Some("completed timeout/deadline"), "{placement:?}");
+        assert_eq!(
+            seen.last().map(String::as_str),
+            Some("completed timeout/deadline"),
+            "{placement:?}"
+        );
     }
 }
 
@@ -232,7 +275,9 @@ fn arguments_that_are_refused() {
 
 #[test]
 fn one_terminal_event_whatever_happens() {
-    for (name, arguments) in [("ok", "{\"name\": \"a\"}"), ("refused", "[]"), ("panics", "{\"name\": \"p\"}")] {
+    for (name, arguments) in
+        [("ok", "{\"name\": \"a\"}"), ("refused", "[]"), ("panics", "{\"name\": \"p\"}")]
+    {
         let tool = Tool::native(definition(), async |arguments: Value| {
             assert!(arguments["name"] != "p");
             json!(1)
@@ -242,7 +287,10 @@ fn one_terminal_event_whatever_happens() {
         let call = ToolCall::new("1", "greet", arguments);
         wait(async move { executor.call(&tool, call, CallOptions::default()).await });
         let seen = seen.lock().expect("no panic").clone();
-        assert!(seen.len() == 2 && seen[0] == "started" && seen[1].starts_with("completed"), "{name}: {seen:?}");
+        assert!(
+            seen.len() == 2 && seen[0] == "started" && seen[1].starts_with("completed"),
+            "{name}: {seen:?}"
+        );
     }
 }
 
@@ -265,7 +313,8 @@ fn narrow(placement: Placement) -> Engine {
 fn a_dropped_call_gives_its_cell_back() {
     for placement in PLACEMENTS {
         let engine = narrow(placement);
-        let spin = load(&engine, Hostile::new(Place::Execute, Misdeed::Spin).component()).expect("loads");
+        let spin =
+            load(&engine, Hostile::new(Place::Execute, Misdeed::Spin).component()).expect("loads");
         let good = load(&engine, Hostile::answering(Answer::Echo).component()).expect("loads");
         let (executor, seen) = recorder();
         let executor = executor.with_limits(Limits::default().with_fuel(u64::MAX));
@@ -276,8 +325,12 @@ fn a_dropped_call_gives_its_cell_back() {
             let mut context = Context::from_waker(Waker::noop());
             assert!(matches!(running.as_mut().poll(&mut context), Poll::Pending), "{placement:?}");
         }
-        assert_eq!(*seen.lock().expect("no panic"), ["started", "completed handler_exit/cancelled"]);
-        let completion = toolcell_tests::call(&good, "hostile", "{}", Limits::default().with_timeout(PATIENCE));
+        assert_eq!(
+            *seen.lock().expect("no panic"),
+            ["started", "completed handler_exit/cancelled"]
+        );
+        let completion =
+            toolcell_tests::call(&good, "hostile", "{}", Limits::default().with_timeout(PATIENCE));
         assert_eq!(ending(&completion.result), "ok", "{placement:?}");
     }
 }
@@ -286,13 +339,18 @@ fn a_dropped_call_gives_its_cell_back() {
 #[test]
 fn overload_is_a_refusal() {
     let engine = narrow(Placement::Cells);
-    let sleep = load(&engine, Hostile::new(Place::Execute, Misdeed::Sleep).component()).expect("loads");
+    let sleep =
+        load(&engine, Hostile::new(Place::Execute, Misdeed::Sleep).component()).expect("loads");
     let good = load(&engine, Hostile::answering(Answer::Echo).component()).expect("loads");
-    let [sleep, good] = [sleep, good].map(|component| component.tool("hostile").expect("the tool").clone());
+    let [sleep, good] =
+        [sleep, good].map(|component| component.tool("hostile").expect("the tool").clone());
     let endings = wait(async move {
         let call = async |tool: &Tool, millis| {
-            let executor = Executor::new().with_limits(Limits::default().with_timeout(Duration::from_millis(millis)));
-            let completion = executor.call(tool, ToolCall::new("1", "hostile", "{}"), CallOptions::default()).await;
+            let executor = Executor::new()
+                .with_limits(Limits::default().with_timeout(Duration::from_millis(millis)));
+            let completion = executor
+                .call(tool, ToolCall::new("1", "hostile", "{}"), CallOptions::default())
+                .await;
             ending(&completion.result)
         };
         // Polled in this order: the first has the only cell until its time is over.
@@ -308,17 +366,30 @@ fn one_call_too_many_does_not_wait() {
     const WAITING: usize = 10_000;
     for placement in PLACEMENTS {
         let engine = narrow(placement);
-        let sleep = load(&engine, Hostile::new(Place::Execute, Misdeed::Sleep).component()).expect("loads");
+        let sleep =
+            load(&engine, Hostile::new(Place::Execute, Misdeed::Sleep).component()).expect("loads");
         let tool = sleep.tool("hostile").expect("the tool");
-        let executor = Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(3600)));
-        let call = || Box::pin(executor.call(tool, ToolCall::new("1", "hostile", "{}"), CallOptions::default()));
+        let executor =
+            Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(3600)));
+        let call = || {
+            Box::pin(executor.call(
+                tool,
+                ToolCall::new("1", "hostile", "{}"),
+                CallOptions::default(),
+            ))
+        };
         let mut context = Context::from_waker(Waker::noop());
         let mut sleeper = call();
         assert!(sleeper.as_mut().poll(&mut context).is_pending());
         for _ in 0..2 {
             let mut waiting: Vec<_> = (0..WAITING).map(|_| call()).collect();
-            assert!(waiting.iter_mut().all(|call| call.as_mut().poll(&mut context).is_pending()), "{placement:?}");
-            let Poll::Ready(refused) = call().as_mut().poll(&mut context) else { panic!("{placement:?}: it waits") };
+            assert!(
+                waiting.iter_mut().all(|call| call.as_mut().poll(&mut context).is_pending()),
+                "{placement:?}"
+            );
+            let Poll::Ready(refused) = call().as_mut().poll(&mut context) else {
+                panic!("{placement:?}: it waits")
+            };
             assert_eq!(ending(&refused.result), "refusal/overloaded", "{placement:?}");
         }
     }
@@ -329,19 +400,26 @@ fn one_call_too_many_does_not_wait() {
 fn loops_end_and_a_neighbour_is_served() {
     for placement in PLACEMENTS {
         let engine = toolcell_tests::engine(placement, env!("CARGO_TARGET_TMPDIR"));
-        let spin = load(&engine, Hostile::new(Place::Execute, Misdeed::Spin).component()).expect("loads");
+        let spin =
+            load(&engine, Hostile::new(Place::Execute, Misdeed::Spin).component()).expect("loads");
         let good = load(&engine, Hostile::answering(Answer::Echo).component()).expect("loads");
-        let (spin, good) =
-            (spin.tool("hostile").expect("a tool").clone(), good.tool("hostile").expect("a tool").clone());
+        let (spin, good) = (
+            spin.tool("hostile").expect("a tool").clone(),
+            good.tool("hostile").expect("a tool").clone(),
+        );
         let endings = wait(async move {
             let call = |tool: Tool, timeout| {
                 tokio::spawn(async move {
                     let limits = Limits::default().with_fuel(u64::MAX).with_timeout(timeout);
                     let call = ToolCall::new("1", "hostile", "{}");
-                    Executor::new().with_limits(limits).call(&tool, call, CallOptions::default()).await
+                    Executor::new()
+                        .with_limits(limits)
+                        .call(&tool, call, CallOptions::default())
+                        .await
                 })
             };
-            let loops: Vec<_> = (0..64).map(|_| call(spin.clone(), Duration::from_millis(150))).collect();
+            let loops: Vec<_> =
+                (0..64).map(|_| call(spin.clone(), Duration::from_millis(150))).collect();
             let neighbour = call(good, Duration::from_secs(20)).await.expect("no panic");
             let mut endings = vec![ending(&neighbour.result)];
             for guest in loops {
@@ -350,7 +428,10 @@ fn loops_end_and_a_neighbour_is_served() {
             endings
         });
         assert_eq!(endings[0], "ok", "{placement:?}");
-        assert!(endings[1..].iter().all(|ending| ending == "timeout/deadline"), "{placement:?}: {endings:?}");
+        assert!(
+            endings[1..].iter().all(|ending| ending == "timeout/deadline"),
+            "{placement:?}: {endings:?}"
+        );
     }
 }
 
@@ -359,8 +440,10 @@ fn loops_end_and_a_neighbour_is_served() {
 fn needs_no_runtime_of_the_caller() {
     for placement in PLACEMENTS {
         let engine = narrow(placement);
-        let sleep = load(&engine, Hostile::new(Place::Execute, Misdeed::Sleep).component()).expect("loads");
-        let executor = Executor::new().with_limits(Limits::default().with_timeout(Duration::from_millis(30)));
+        let sleep =
+            load(&engine, Hostile::new(Place::Execute, Misdeed::Sleep).component()).expect("loads");
+        let executor =
+            Executor::new().with_limits(Limits::default().with_timeout(Duration::from_millis(30)));
         let tool = sleep.tool("hostile").expect("the tool");
         let completion = futures_executor::block_on(executor.call(
             tool,
@@ -369,10 +452,14 @@ fn needs_no_runtime_of_the_caller() {
         ));
         assert_eq!(ending(&completion.result), "timeout/blocked", "{placement:?}");
     }
-    let stuck = Tool::native(definition(), async |_: Value| -> Value { std::future::pending().await }).expect("a tool");
-    let executor = Executor::new().with_limits(Limits::default().with_timeout(Duration::from_millis(30)));
+    let stuck =
+        Tool::native(definition(), async |_: Value| -> Value { std::future::pending().await })
+            .expect("a tool");
+    let executor =
+        Executor::new().with_limits(Limits::default().with_timeout(Duration::from_millis(30)));
     let call = ToolCall::new("1", "greet", r#"{"name": "a"}"#);
-    let completion = futures_executor::block_on(executor.call(&stuck, call, CallOptions::default()));
+    let completion =
+        futures_executor::block_on(executor.call(&stuck, call, CallOptions::default()));
     assert_eq!(ending(&completion.result), "timeout/blocked");
 }
 

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 use toolcell::{
-    CallOptions, CallResult, Definition, Executor, MAX_FAULTS, Refusal, ReturnRule, Tool, ToolCall, ToolError,
+    CallOptions, CallResult, Definition, Executor, MAX_FAULTS, Refusal, ReturnRule, Tool, ToolCall,
+    ToolError,
 };
 use toolcell_tests::wait;
 
@@ -23,7 +24,9 @@ fn alternatives(depth: usize, breadth: usize) -> Value {
 fn call(definition: Definition) -> Option<CallResult> {
     let tool = Tool::native(definition, async |arguments: Value| arguments).ok()?;
     let call = ToolCall::new("1", "t", r#"{"x": 1}"#);
-    Some(wait(async move { Executor::new().call(&tool, call, CallOptions::default()).await }).result)
+    Some(
+        wait(async move { Executor::new().call(&tool, call, CallOptions::default()).await }).result,
+    )
 }
 
 #[test]
@@ -31,18 +34,24 @@ fn alternatives_of_alternatives_do_not_multiply() {
     for (depth, breadth) in [(1, 2), (2, 12), (3, 12), (4, 12), (5, 12), (6, 11)] {
         let definition = Definition::new("t", "").expect("a name");
         let schema = alternatives(depth, breadth);
-        for definition in [definition.clone().with_parameters(schema.clone()), definition.with_output(schema)] {
+        for definition in
+            [definition.clone().with_parameters(schema.clone()), definition.with_output(schema)]
+        {
             // Refused as a whole: nothing is bounded better.
             let Some(result) = call(definition) else {
                 assert!(depth > 1, "two alternatives are nothing unusual");
                 continue;
             };
             let (CallResult::Refusal(Refusal::InvalidArguments(faults))
-            | CallResult::ToolError(ToolError::InvalidReturn(ReturnRule::Schema { faults }))) = &result
+            | CallResult::ToolError(ToolError::InvalidReturn(ReturnRule::Schema { faults }))) =
+                &result
             else {
                 panic!("{depth} levels of {breadth}: {result:?}")
             };
-            assert!((1..=MAX_FAULTS + 1).contains(&faults.len()), "{depth} levels of {breadth}: {faults:?}");
+            assert!(
+                (1..=MAX_FAULTS + 1).contains(&faults.len()),
+                "{depth} levels of {breadth}: {faults:?}"
+            );
             let text = serde_json::to_string(&result).expect("JSON");
             assert!(text.len() < MAX_TEXT, "{depth} levels of {breadth}: {} bytes", text.len());
         }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolcell::{
-    Access, CallOptions, Completion, Component, Directory, Executor, Grants, Limits, Missing, Placement, Room, ToolCall,
+    Access, CallOptions, Completion, Component, Directory, Executor, Grants, Limits, Missing,
+    Placement, Room, ToolCall,
 };
 use toolcell_tests::{ending, engine, wait};
 
@@ -20,7 +21,9 @@ fn call(component: &Component, steps: &[&[&str]]) -> Completion {
     let tool = component.tool("clerk").expect("the tool").clone();
     let call = ToolCall::with_value("call-1", "clerk", &json!({ "steps": steps }));
     let limits = Limits::default().with_timeout(Duration::from_secs(30));
-    wait(async move { Executor::new().with_limits(limits).call(&tool, call, CallOptions::default()).await })
+    wait(async move {
+        Executor::new().with_limits(limits).call(&tool, call, CallOptions::default()).await
+    })
 }
 
 #[test]
@@ -31,18 +34,27 @@ fn a_write_past_the_limit_fails_and_ends_nothing() {
         shell.arg(std::env::current_exe().expect("this program"));
         shell.args(["--exact", "a_write_past_the_limit_fails_and_ends_nothing"]).env(LIMITED, "1");
         let output = shell.output().expect("a shell");
-        assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stdout));
+        assert!(
+            output.status.success(),
+            "{}: {}",
+            output.status,
+            String::from_utf8_lossy(&output.stdout)
+        );
         return;
     }
     let dir = tempfile::tempdir().expect("a directory");
     let room = Room { bytes: 64 << 20, files: 100 };
     let mut grants = Grants::default();
-    grants.directories.push(Directory::new("/data", dir.path(), Access::Write).expect("a name").with_room(room));
+    grants
+        .directories
+        .push(Directory::new("/data", dir.path(), Access::Write).expect("a name").with_room(room));
     let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
     let bytes = toolcell_test_guests::bytes("clerk");
-    let component = wait(async move { Component::load_with(&engine, bytes, grants, Missing::Refused).await });
+    let component =
+        wait(async move { Component::load_with(&engine, bytes, grants, Missing::Refused).await });
     let component = component.expect("it loads");
-    let ended = call(&component, &[&["write", "/data/large", TOO_MUCH], &["write", "/data/small", "10"]]);
+    let ended =
+        call(&component, &[&["write", "/data/large", TOO_MUCH], &["write", "/data/small", "10"]]);
     let told = ended.result.value().unwrap_or_else(|| panic!("{ended:?}")).to_value();
     assert!(told[0] != "done" && told[1] == "done", "{told}");
     assert_eq!(ending(&call(&component, &[&["resize", "/data/small", TOO_MUCH]]).result), "ok");

@@ -11,9 +11,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use toolcell::{
-    AbortStatus, CallResult, Completion, Definition, Event, Exit, Halted, Layer, LimitKind, LogLevel, LogSource, Part,
-    RaisedKind, Reason, Refusal, ResultView, ReturnRule, RunEvent, RunFailure, RunOutcome, Settled, Step, StepEvent,
-    Timeout, Usage,
+    AbortStatus, CallResult, Completion, Definition, Event, Exit, Halted, Layer, LimitKind,
+    LogLevel, LogSource, Part, RaisedKind, Reason, Refusal, ResultView, ReturnRule, RunEvent,
+    RunFailure, RunOutcome, Settled, Step, StepEvent, Timeout, Usage,
 };
 
 fn page(name: &str) -> String {
@@ -27,9 +27,12 @@ fn examples(page: &str) -> Vec<(String, Value)> {
     let mut lines = page.lines();
     while let Some(line) = lines.next() {
         let Some(info) = line.strip_prefix("```").filter(|info| !info.is_empty()) else { continue };
-        let kind = info.strip_prefix("json ").unwrap_or_else(|| panic!("a block of JSON says its type, not `{info}`"));
+        let kind = info
+            .strip_prefix("json ")
+            .unwrap_or_else(|| panic!("a block of JSON says its type, not `{info}`"));
         for line in lines.by_ref().take_while(|line| *line != "```") {
-            let value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+            let value =
+                serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"));
             examples.push((kind.to_owned(), value));
         }
     }
@@ -38,7 +41,8 @@ fn examples(page: &str) -> Vec<(String, Value)> {
 
 /// What the type makes of it is what the page says.
 fn same<T: Serialize + DeserializeOwned + Debug>(written: &Value) {
-    let read: T = serde_json::from_str(&written.to_string()).unwrap_or_else(|error| panic!("{written}: {error}"));
+    let read: T = serde_json::from_str(&written.to_string())
+        .unwrap_or_else(|error| panic!("{written}: {error}"));
     assert_eq!(serde_json::to_value(&read).expect("JSON"), *written);
 }
 
@@ -63,12 +67,17 @@ fn check(kind: &str, example: &Value) {
 /// These are only written.
 fn run_event(example: &Value) {
     let event = match example["type"].as_str() {
-        Some("run_halted") => RunEvent::Halted(serde_json::from_value(example["halt"].clone()).expect("a halt")),
+        Some("run_halted") => {
+            RunEvent::Halted(serde_json::from_value(example["halt"].clone()).expect("a halt"))
+        }
         Some("error") => {
             let registry = toolcell::Registry::new();
-            let manual = toolcell::Tool::manual(Definition::new("calculator", "").expect("a name")).expect("a tool");
+            let manual = toolcell::Tool::manual(Definition::new("calculator", "").expect("a name"))
+                .expect("a tool");
             registry.register(manual).expect("new");
-            RunEvent::Error(RunFailure(registry.toolbox().resolve("calculate").expect_err("unknown")))
+            RunEvent::Error(RunFailure(
+                registry.toolbox().resolve("calculate").expect_err("unknown"),
+            ))
         }
         other => panic!("{other:?} is read by another type"),
     };
@@ -86,7 +95,8 @@ fn the_examples_are_what_the_types_read_and_write() {
 
 /// The names that a type knows, from its error about one that it does not know.
 fn known<T: DeserializeOwned + Debug>(unknown: &Value) -> Vec<String> {
-    let error = serde_json::from_str::<T>(&unknown.to_string()).expect_err("an unknown name").to_string();
+    let error =
+        serde_json::from_str::<T>(&unknown.to_string()).expect_err("an unknown name").to_string();
     let (_, expected) = error.split_once("expected ").unwrap_or_else(|| panic!("{error}"));
     let names: Vec<_> = expected.split('`').skip(1).step_by(2).map(str::to_owned).collect();
     assert!(!names.is_empty() && !names.contains(&"?".to_owned()), "{error}");
@@ -108,9 +118,16 @@ fn every_event_is_described() {
     ];
     for name in types.iter().flatten() {
         assert!(page.contains(&format!("### `{name}`")), "no section on `{name}`");
-        assert!(examples(&page).iter().any(|(_, example)| example["type"] == **name), "no example of `{name}`");
+        assert!(
+            examples(&page).iter().any(|(_, example)| example["type"] == **name),
+            "no example of `{name}`"
+        );
     }
-    for names in [known::<LogSource>(&json!("?")), known::<LogLevel>(&json!("?")), known::<Layer>(&json!("?"))] {
+    for names in [
+        known::<LogSource>(&json!("?")),
+        known::<LogLevel>(&json!("?")),
+        known::<Layer>(&json!("?")),
+    ] {
         assert_eq!(unnamed(&page, &names), Vec::<String>::new());
     }
 }

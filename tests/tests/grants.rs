@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use toolcell::kv::SqliteStore;
 use toolcell::{
-    CallOptions, CallResult, Component, Engine, Error, Event, Executor, Grants, HttpRule, Missing, Overlay, Placed,
-    Placement, Secret, SecretUse, StoredSecrets, Tenant, Tool, ToolCall,
+    CallOptions, CallResult, Component, Engine, Error, Event, Executor, Grants, HttpRule, Missing,
+    Overlay, Placed, Placement, Secret, SecretUse, StoredSecrets, Tenant, Tool, ToolCall,
 };
 use toolcell_test_guests::{asker, bytes};
 use toolcell_tests::server::Server;
@@ -18,12 +18,22 @@ use toolcell_tests::{context, wait};
 const TOKEN: &str = "canary-4711-of-the-test";
 
 fn engine() -> Engine {
-    let secrets = StoredSecrets::default().with("fetch_token", Secret::new(TOKEN).expect("a secret"));
-    let engine = Engine::builder().cells(4).placement(Placement::Cells).keys(SqliteStore::in_memory()).secrets(secrets);
+    let secrets =
+        StoredSecrets::default().with("fetch_token", Secret::new(TOKEN).expect("a secret"));
+    let engine = Engine::builder()
+        .cells(4)
+        .placement(Placement::Cells)
+        .keys(SqliteStore::in_memory())
+        .secrets(secrets);
     engine.cache(concat!(env!("CARGO_TARGET_TMPDIR"), "/grants")).build().expect("an engine")
 }
 
-fn load(engine: &Engine, name: &'static str, grants: Grants, missing: Missing) -> Result<Component, Error> {
+fn load(
+    engine: &Engine,
+    name: &'static str,
+    grants: Grants,
+    missing: Missing,
+) -> Result<Component, Error> {
     let engine = engine.clone();
     wait(async move { Component::load_with(&engine, bytes(name), grants, missing).await })
 }
@@ -47,7 +57,8 @@ fn fetch(engine: &Engine, rules: Vec<HttpRule>, secret: Option<HttpRule>) -> Too
 fn outcome(executor: &Executor, tool: &Tool, arguments: &Value, options: CallOptions) -> Value {
     let call = ToolCall::new("1", tool.definition().name.as_str(), arguments.to_string());
     let (executor, tool) = (executor.clone(), tool.clone());
-    serde_json::to_value(wait(async move { executor.call(&tool, call, options).await }).result).expect("JSON")
+    serde_json::to_value(wait(async move { executor.call(&tool, call, options).await }).result)
+        .expect("JSON")
 }
 
 fn said(executor: &Executor, tool: &Tool, arguments: &Value) -> Value {
@@ -86,15 +97,23 @@ fn an_import_that_no_tool_declares_needs_no_grant_and_gives_access_to_nothing() 
                 let kept = Arc::clone(&events);
                 let executor = Executor::new().with_events(move |event: Event| {
                     if let Event::Denied { denial, .. } = event {
-                        kept.lock().expect("denials").push(serde_json::to_value(denial).expect("JSON").to_string());
+                        kept.lock()
+                            .expect("denials")
+                            .push(serde_json::to_value(denial).expect("JSON").to_string());
                     }
                 });
                 let answered = said(&executor, &component.tools()[0], &json!({"text": "x"}));
                 let denied = events.lock().expect("denials").join("\n");
-                assert!(answered["ok"].is_object() && denied.contains("reveal"), "{answered} {denied}");
+                assert!(
+                    answered["ok"].is_object() && denied.contains("reveal"),
+                    "{answered} {denied}"
+                );
             }
             Err(error) => {
-                assert!(error.is_not_granted() && error.to_string().contains("toolcell:tool/reveal"), "{error}")
+                assert!(
+                    error.is_not_granted() && error.to_string().contains("toolcell:tool/reveal"),
+                    "{error}"
+                )
             }
         }
         assert_eq!(loaded.is_ok(), is_loaded, "{needs:?}");
@@ -105,7 +124,8 @@ fn an_import_that_no_tool_declares_needs_no_grant_and_gives_access_to_nothing() 
 fn notes_outlive_the_call_and_each_tenant_has_its_own() {
     let engine = engine();
     let (executor, notes) = (Executor::new(), notes(&engine));
-    let of = |tenant: &str| CallOptions::default().with_context(context(&json!({"tenant": tenant})));
+    let of =
+        |tenant: &str| CallOptions::default().with_context(context(&json!({"tenant": tenant})));
     let add = json!({"action": "add", "title": "milk", "text": "two litres"});
     let get = json!({"action": "get", "title": "milk"});
     assert_eq!(outcome(&executor, &notes, &add, of("a"))["ok"]["value"]["text"], "two litres");
@@ -120,7 +140,8 @@ fn notes_outlive_the_call_and_each_tenant_has_its_own() {
     let mut grants = Grants::default();
     grants.keys.push("write *".parse().expect("a rule"));
     grants.store = Some("elsewhere".into());
-    let other = load(&engine, "notes", grants, Missing::Refused).expect("it loads").tools()[0].clone();
+    let other =
+        load(&engine, "notes", grants, Missing::Refused).expect("it loads").tools()[0].clone();
     assert!(outcome(&executor, &other, &get, of("a"))["error"].is_object());
 }
 
@@ -130,13 +151,19 @@ fn tools_of_a_component_share_its_keys() {
     let mut grants = Grants::default();
     grants.keys.push("write *".parse().expect("a rule"));
     let component = load(&engine, "messenger", grants, Missing::Denied).expect("it loads");
-    let [repeat, stored] = ["repeat", "stored"].map(|name| component.tool(name).expect("a tool").clone());
+    let [repeat, stored] =
+        ["repeat", "stored"].map(|name| component.tool(name).expect("a tool").clone());
     let (executor, of) = (Executor::new(), |tenant: &str| context(&json!({"tenant": tenant})));
     let stores = json!({"words": ["tea"], "how": "key", "at": ""});
     let said = outcome(&executor, &repeat, &stores, CallOptions::default().with_context(of("a")));
     assert_eq!(said["ok"]["value"], "said", "{said}");
     for (tenant, keys) in [("a", json!(["tea"])), ("b", json!([]))] {
-        let seen = outcome(&executor, &stored, &json!({}), CallOptions::default().with_context(of(tenant)));
+        let seen = outcome(
+            &executor,
+            &stored,
+            &json!({}),
+            CallOptions::default().with_context(of(tenant)),
+        );
         assert_eq!(seen["ok"]["value"], keys, "{tenant}");
     }
 }
@@ -152,9 +179,17 @@ fn what_it_may_not_is_denied_at_each_use_and_told_to_the_observer() {
         }
     });
     let add = json!({"action": "add", "title": "milk", "text": "two litres"});
-    let ungranted = load(&engine, "notes", Grants::default(), Missing::Denied).expect("it loads").tools()[0].clone();
+    let ungranted =
+        load(&engine, "notes", Grants::default(), Missing::Denied).expect("it loads").tools()[0]
+            .clone();
     let told = said(&executor, &ungranted, &add);
-    assert!(told["error"]["message"].as_str().expect("an error").contains("kv = [\"write notes/milk\"]"), "{told}");
+    assert!(
+        told["error"]["message"]
+            .as_str()
+            .expect("an error")
+            .contains("kv = [\"write notes/milk\"]"),
+        "{told}"
+    );
     let overlay = |keys: &[&str]| {
         let mut overlay = Overlay::default();
         overlay.keys = Some(keys.iter().map(|rule| rule.parse().expect("a rule")).collect());
@@ -167,21 +202,30 @@ fn what_it_may_not_is_denied_at_each_use_and_told_to_the_observer() {
     let tenants = tenants.with_untenanted(Tenant::default());
     let of_a = CallOptions::default().with_context(context(&json!({"tenant": "a"})));
     assert!(outcome(&tenants, &granted, &add, of_a)["error"].is_object());
-    assert!(said(&tenants, &granted, &add)["ok"].is_object(), "a call without a tenant is narrowed by something else");
+    assert!(
+        said(&tenants, &granted, &add)["ok"].is_object(),
+        "a call without a tenant is narrowed by something else"
+    );
     let request = "kv write notes/milk";
     let grant = r#"kv = ["write notes/milk"]"#;
-    let expected: Vec<_> =
-        ["granted", "call", "tenant"].map(|layer| json!({"layer": layer, "request": request, "grant": grant})).into();
+    let expected: Vec<_> = ["granted", "call", "tenant"]
+        .map(|layer| json!({"layer": layer, "request": request, "grant": grant}))
+        .into();
     assert_eq!(*denials.lock().expect("denials"), expected);
 }
 
 #[test]
 fn a_request_goes_where_it_was_granted_and_nowhere_else() {
     let (engine, granted, other) = (engine(), Server::echo(), Server::echo());
-    let (executor, fetch) = (Executor::new(), fetch(&engine, vec![granted.rule("GET", "/open")], None));
+    let (executor, fetch) =
+        (Executor::new(), fetch(&engine, vec![granted.rule("GET", "/open")], None));
     let page = said(&executor, &fetch, &json!({"url": granted.url("/open/a?q=1")}));
     assert_eq!(page["ok"]["value"]["status"], 200, "{page}");
-    assert!(granted.requests()[0].starts_with("GET /open/a?q=1 HTTP/1.1\r\n"), "{:?}", granted.requests());
+    assert!(
+        granted.requests()[0].starts_with("GET /open/a?q=1 HTTP/1.1\r\n"),
+        "{:?}",
+        granted.requests()
+    );
     for url in [
         granted.url("/closed"),
         granted.url("/open/../closed"),
@@ -207,11 +251,15 @@ fn a_request_goes_where_it_was_granted_and_nowhere_else() {
 fn ordinary_http_goes_the_same_way() {
     let (engine, server, other) = (engine(), Server::echo(), Server::echo());
     let error = load(&engine, "caller", Grants::default(), Missing::Refused).expect_err("no grant");
-    assert!(error.is_not_granted() && error.to_string().contains("wasi:http/outgoing-handler"), "{error}");
+    assert!(
+        error.is_not_granted() && error.to_string().contains("wasi:http/outgoing-handler"),
+        "{error}"
+    );
     let mut grants = Grants::default();
     let posts: HttpRule = format!("POST {}", server.url("/in")).parse().expect("a rule");
     grants.http.push(posts.with_private(["127.0.0.0/8".parse().expect("a network")]));
-    let caller = load(&engine, "caller", grants, Missing::Refused).expect("it loads").tools()[0].clone();
+    let caller =
+        load(&engine, "caller", grants, Missing::Refused).expect("it loads").tools()[0].clone();
     let (executor, denials) = (Executor::new(), Arc::new(Mutex::new(0)));
     let seen = Arc::clone(&denials);
     let executor = executor.with_events(move |event: Event| {
@@ -220,7 +268,8 @@ fn ordinary_http_goes_the_same_way() {
         }
     });
     let post = |address: SocketAddr, path: &str| {
-        let arguments = json!({"authority": address.to_string(), "path": path, "body": "two litres"});
+        let arguments =
+            json!({"authority": address.to_string(), "path": path, "body": "two litres"});
         said(&executor, &caller, &arguments)
     };
     let answered = post(server.address, "/in/x?q=1");
@@ -229,15 +278,23 @@ fn ordinary_http_goes_the_same_way() {
     for header in ["x-own: 1", "content-length: 10", &format!("host: {}", server.address)] {
         assert_eq!(text.matches(&format!("\r\n{header}\r\n")).count(), 1, "{header} in {text}");
     }
-    for (address, path) in [(server.address, "/elsewhere"), (other.address, "/in"), (server.address, "/in/../x")] {
+    for (address, path) in
+        [(server.address, "/elsewhere"), (other.address, "/in"), (server.address, "/in/../x")]
+    {
         let refused = post(address, path);
-        assert!(refused["error"]["message"].as_str().expect("an error").contains("Denied"), "{path}: {refused}");
+        assert!(
+            refused["error"]["message"].as_str().expect("an error").contains("Denied"),
+            "{path}: {refused}"
+        );
     }
     // What is no path of its own host is no request at all, and never leaves.
     for path in ["http://internal.example/", "//internal.example/in"] {
         assert!(post(server.address, path)["error"].is_object(), "{path}");
     }
-    assert_eq!((server.requests().len(), other.requests().len(), *denials.lock().expect("denials")), (1, 0, 3));
+    assert_eq!(
+        (server.requests().len(), other.requests().len(), *denials.lock().expect("denials")),
+        (1, 0, 3)
+    );
 }
 
 #[test]
@@ -246,7 +303,10 @@ fn a_private_address_needs_its_network_named() {
     let rule: HttpRule = server.url("/").parse().expect("a rule");
     let fetch = fetch(&engine, vec![rule], None);
     let seen = said(&Executor::new(), &fetch, &json!({"url": server.url("/")}));
-    assert!(seen["error"]["message"].as_str().expect("an error").contains("not on the public internet"), "{seen}");
+    assert!(
+        seen["error"]["message"].as_str().expect("an error").contains("not on the public internet"),
+        "{seen}"
+    );
     assert_eq!(server.requests().len(), 0);
 }
 
@@ -260,9 +320,14 @@ fn a_secret_goes_where_it_is_bound_to_and_does_not_come_back() {
     let executor = Executor::new().with_events(move |event: Event| {
         seen.lock().expect("log").push_str(&serde_json::to_string(&event).expect("JSON"));
     });
-    let with_token = |url: String| said(&executor, &fetch, &json!({"url": url, "with_token": true}));
+    let with_token =
+        |url: String| said(&executor, &fetch, &json!({"url": url, "with_token": true}));
     let page = with_token(bound.url("/api/x"));
-    assert!(bound.requests()[0].contains(&format!("authorization: Bearer {TOKEN}\r\n")), "{:?}", bound.requests());
+    assert!(
+        bound.requests()[0].contains(&format!("authorization: Bearer {TOKEN}\r\n")),
+        "{:?}",
+        bound.requests()
+    );
     let text = page["ok"]["value"]["text"].as_str().expect("the echo");
     assert!(text.contains("authorization: Bearer [redacted]"), "{text}");
     for url in [bound.url("/elsewhere"), other.url("/api/x")] {

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use toolcell::{CallContext, CallResult, Engine, Limits, MAX_PARTS, Placement, RESERVED_HALT_REASONS, ToolError};
+use toolcell::{
+    CallContext, CallResult, Engine, Limits, MAX_PARTS, Placement, RESERVED_HALT_REASONS, ToolError,
+};
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::binary::{list, of_component, section};
 use toolcell_tests::{PLACEMENTS, call, ending, engine, load, load_ending, wait};
@@ -32,8 +34,12 @@ fn rows(misdeed: Misdeed) -> Vec<(Limits, &'static str)> {
         }
         Misdeed::BurnFuel => row("timeout/fuel"),
         Misdeed::BurnTime => vec![(short.with_host_calls(u64::MAX), "timeout/deadline")],
-        Misdeed::Fill | Misdeed::Copy | Misdeed::FillTable | Misdeed::GrowStorm => vec![(short, "timeout/deadline")],
-        Misdeed::Sleep | Misdeed::SleepLongest | Misdeed::AwaitAbort => vec![(short, "timeout/blocked")],
+        Misdeed::Fill | Misdeed::Copy | Misdeed::FillTable | Misdeed::GrowStorm => {
+            vec![(short, "timeout/deadline")]
+        }
+        Misdeed::Sleep | Misdeed::SleepLongest | Misdeed::AwaitAbort => {
+            vec![(short, "timeout/blocked")]
+        }
         Misdeed::Abort => row("handler_raised/unreachable"),
         Misdeed::Recurse => row("handler_raised/stack_overflow"),
         Misdeed::DivideByZero => row("handler_raised/division_by_zero"),
@@ -116,9 +122,12 @@ fn calls_out(misdeed: Misdeed) -> CallsOut {
 fn every_misdeed(place: Place) {
     match place {
         Place::Start | Place::Describe => at_load(place),
-        Place::Realloc | Place::Validate | Place::Visible | Place::Execute | Place::Destructor | Place::PostReturn => {
-            in_a_call(place)
-        }
+        Place::Realloc
+        | Place::Validate
+        | Place::Visible
+        | Place::Execute
+        | Place::Destructor
+        | Place::PostReturn => in_a_call(place),
     }
 }
 
@@ -131,9 +140,11 @@ fn in_a_call(place: Place) {
             for (limits, expected) in rows(misdeed) {
                 let forbidden = is_copying && !matches!(calls_out(misdeed), CallsOut::Never);
                 let expected = if forbidden { "handler_raised/broken_abi" } else { expected };
-                let component = load(&engine, Hostile::new(place, misdeed).component()).expect("describe behaves");
+                let component = load(&engine, Hostile::new(place, misdeed).component())
+                    .expect("describe behaves");
                 let tool = component.tools()[0].clone();
-                let is_visible = wait(async move { tool.is_visible(&CallContext::default()).await });
+                let is_visible =
+                    wait(async move { tool.is_visible(&CallContext::default()).await });
                 // A caller that the tool cannot be asked about is not told how it failed.
                 let is_hidden = matches!(place, Place::Visible) && !is_visible;
                 let expected = if is_hidden { "refusal/not_visible" } else { expected };
@@ -142,8 +153,13 @@ fn in_a_call(place: Place) {
                 assert_eq!(ending(&completion.result), expected, "{what}");
                 assert!(completion.usage.fuel.is_some_and(|fuel| fuel > 0), "no receipt: {what}");
                 // The same engine, the next call: nothing is left behind.
-                let good = load(&engine, Hostile::new(place, Misdeed::None).component()).expect("a guest that behaves");
-                assert_eq!(ending(&call(&good, "hostile", "{}", tight()).result), "ok", "after {what}");
+                let good = load(&engine, Hostile::new(place, Misdeed::None).component())
+                    .expect("a guest that behaves");
+                assert_eq!(
+                    ending(&call(&good, "hostile", "{}", tight()).result),
+                    "ok",
+                    "after {what}"
+                );
             }
         }
     }
@@ -155,10 +171,13 @@ fn at_load(place: Place) {
         let engine = cell(placement);
         for misdeed in Misdeed::ALL.iter().copied() {
             // The host's limits are one set: no second row.
-            let Some((_, expected)) = rows(misdeed).into_iter().next().filter(|_| !depends(misdeed)) else {
+            let Some((_, expected)) =
+                rows(misdeed).into_iter().next().filter(|_| !depends(misdeed))
+            else {
                 continue;
             };
-            let unlinked = place == Place::Start && matches!(calls_out(misdeed), CallsOut::WithMemory);
+            let unlinked =
+                place == Place::Start && matches!(calls_out(misdeed), CallsOut::WithMemory);
             let expected = if unlinked { "handler_raised/bad_indirect_call" } else { expected };
             let loaded = load(&engine, Hostile::new(place, misdeed).component());
             assert_eq!(load_ending(&loaded), expected, "{misdeed:?} in {place:?}, {placement:?}");
@@ -178,7 +197,10 @@ fn depends(misdeed: Misdeed) -> bool {
 fn no_place_is_forgotten() {
     for place in Place::ALL {
         let call = format!("{{\n    every_misdeed(Place::{place:?});\n}}");
-        assert!(include_str!("hostile.rs").contains(&call), "no test has `every_misdeed(Place::{place:?})`");
+        assert!(
+            include_str!("hostile.rs").contains(&call),
+            "no test has `every_misdeed(Place::{place:?})`"
+        );
     }
 }
 
@@ -228,9 +250,14 @@ fn objects_and_handles_are_counted() {
     for placement in PLACEMENTS {
         let engine = cell(placement);
         let usage = |misdeed| {
-            let component = load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("loads");
+            let component =
+                load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("loads");
             let completion = call(&component, "hostile", "{}", tight());
-            assert_eq!(ending(&completion.result), "handler_raised/host_call", "{misdeed:?}: {completion:?}");
+            assert_eq!(
+                ending(&completion.result),
+                "handler_raised/host_call",
+                "{misdeed:?}: {completion:?}"
+            );
             completion.usage
         };
         // A pollable is two objects of 256: what it waits for, and itself.
@@ -246,14 +273,24 @@ fn objects_and_handles_are_counted() {
 fn handles_are_counted_over_all_instances() {
     let keeps = Hostile::new(Place::Start, Misdeed::KeepSome).component();
     let holding = |instances: usize| {
-        let copies = section(of_component::INSTANCES, &list(instances, &[0, 1, 0].repeat(instances)));
+        let copies =
+            section(of_component::INSTANCES, &list(instances, &[0, 1, 0].repeat(instances)));
         // Of the component after the one that is the guest's own interface.
-        [Hostile::answering(Answer::Echo).component(), section(of_component::COMPONENT, &keeps), copies].concat()
+        [
+            Hostile::answering(Answer::Echo).component(),
+            section(of_component::COMPONENT, &keeps),
+            copies,
+        ]
+        .concat()
     };
     for placement in PLACEMENTS {
         let engine = cell(placement);
         for (instances, expected) in [(1, "ok"), (2, "ok"), (3, "handler_raised/host_call")] {
-            assert_eq!(load_ending(&load(&engine, holding(instances))), expected, "{instances}, {placement:?}");
+            assert_eq!(
+                load_ending(&load(&engine, holding(instances))),
+                expected,
+                "{instances}, {placement:?}"
+            );
         }
     }
 }
@@ -279,14 +316,21 @@ fn returns_that_are_no_answer() {
     for placement in PLACEMENTS {
         let engine = cell(placement);
         for (answer, expected) in table {
-            let component = load(&engine, Hostile::answering(answer).component()).expect("describe behaves");
+            let component =
+                load(&engine, Hostile::answering(answer).component()).expect("describe behaves");
             let limits = Limits::default().with_result((1 << 20) - 1);
             let completion = call(&component, "hostile", "{}", limits);
             assert_eq!(ending(&completion.result), expected, "{answer:?}: {completion:?}");
         }
-        let lie = Hostile { output: Some(r#"{"type":"integer"}"#), ..Hostile::answering(Answer::Value("\"x\"")) };
+        let lie = Hostile {
+            output: Some(r#"{"type":"integer"}"#),
+            ..Hostile::answering(Answer::Value("\"x\""))
+        };
         let component = load(&engine, lie.component()).expect("describe behaves");
-        assert_eq!(ending(&call(&component, "hostile", "{}", tight()).result), "invalid_return/schema");
+        assert_eq!(
+            ending(&call(&component, "hostile", "{}", tight()).result),
+            "invalid_return/schema"
+        );
     }
 }
 
@@ -295,16 +339,19 @@ fn halts_that_belong_to_the_loop() {
     for placement in PLACEMENTS {
         let engine = cell(placement);
         for word in RESERVED_HALT_REASONS {
-            let component =
-                load(&engine, Hostile::answering(Answer::Halt(word)).component()).expect("describe behaves");
+            let component = load(&engine, Hostile::answering(Answer::Halt(word)).component())
+                .expect("describe behaves");
             let result = call(&component, "hostile", "{}", tight()).result;
             assert_eq!(ending(&result), "invalid_return/reserved_halt", "{word}");
             let json = serde_json::to_value(&result).expect("JSON");
-            assert!(json.to_string().contains(&format!(r#""reserved_halt_atom":"{word}""#)), "{json}");
+            assert!(
+                json.to_string().contains(&format!(r#""reserved_halt_atom":"{word}""#)),
+                "{json}"
+            );
         }
         for blank in ["", " \n"] {
-            let component =
-                load(&engine, Hostile::answering(Answer::Halt(blank)).component()).expect("describe behaves");
+            let component = load(&engine, Hostile::answering(Answer::Halt(blank)).component())
+                .expect("describe behaves");
             let result = call(&component, "hostile", "{}", tight()).result;
             assert_eq!(ending(&result), "invalid_return/empty_halt", "{blank:?}");
         }
@@ -315,14 +362,23 @@ fn halts_that_belong_to_the_loop() {
 fn a_handlers_own_checks_refuse() {
     let engine = cell(Placement::Cells);
     let picky = Hostile { problem: Some("not on a Sunday"), ..Hostile::answering(Answer::Echo) };
-    let completion = call(&load(&engine, picky.component()).expect("loads"), "hostile", "{}", tight());
+    let completion =
+        call(&load(&engine, picky.component()).expect("loads"), "hostile", "{}", tight());
     assert_eq!(ending(&completion.result), "refusal/invalid_arguments");
     assert!(serde_json::to_string(&completion).expect("JSON").contains("not on a Sunday"));
     let shy = Hostile { visible: false, ..Hostile::answering(Answer::Echo) };
-    let secret = Hostile { parameters: Some(r#"{"properties":{"code":{"enum":["xyzzy"]}}}"#), ..shy };
-    for (guest, arguments) in [(shy, "{}"), (secret, r#"{"code": "xyzzy"}"#), (secret, r#"{"code": "guess"}"#)] {
-        let completion = call(&load(&engine, guest.component()).expect("loads"), "hostile", arguments, tight());
-        assert_eq!(ending(&completion.result), "refusal/not_visible", "who may not see it learns nothing of it");
+    let secret =
+        Hostile { parameters: Some(r#"{"properties":{"code":{"enum":["xyzzy"]}}}"#), ..shy };
+    for (guest, arguments) in
+        [(shy, "{}"), (secret, r#"{"code": "xyzzy"}"#), (secret, r#"{"code": "guess"}"#)]
+    {
+        let completion =
+            call(&load(&engine, guest.component()).expect("loads"), "hostile", arguments, tight());
+        assert_eq!(
+            ending(&completion.result),
+            "refusal/not_visible",
+            "who may not see it learns nothing of it"
+        );
     }
 }
 
@@ -331,7 +387,9 @@ fn a_handlers_own_checks_refuse() {
 #[test]
 fn a_killed_loop_has_a_receipt() {
     for placement in PLACEMENTS {
-        let component = load(&cell(placement), Hostile::new(Place::Execute, Misdeed::Spin).component()).expect("loads");
+        let component =
+            load(&cell(placement), Hostile::new(Place::Execute, Misdeed::Spin).component())
+                .expect("loads");
         let shown = (0..8).map(|doubled| {
             let limits = no_fuel_limit(Duration::from_millis(50 << doubled));
             let completion = call(&component, "hostile", "{}", limits);
@@ -349,7 +407,11 @@ fn a_component_that_does_not_fit_its_limit() {
         let engine = cell(placement);
         let component = load(&engine, Hostile::answering(Answer::Echo).component()).expect("loads");
         let completion = call(&component, "hostile", "{}", tight().with_memory(65_536));
-        assert_eq!(ending(&completion.result), "handler_raised/limit_at_start+memory", "{completion:?}");
+        assert_eq!(
+            ending(&completion.result),
+            "handler_raised/limit_at_start+memory",
+            "{completion:?}"
+        );
     }
 }
 
@@ -362,18 +424,26 @@ fn a_traps_names_are_short_and_harmless() {
     hostile.symbol = symbol.leak();
     let component = load(&cell(Placement::Cells), hostile.component()).expect("it loads");
     let completion = call(&component, "hostile", "{}", tight());
-    let CallResult::ToolError(ToolError::HandlerRaised(raised)) = &completion.result else { panic!("{completion:?}") };
+    let CallResult::ToolError(ToolError::HandlerRaised(raised)) = &completion.result else {
+        panic!("{completion:?}")
+    };
     assert!(raised.backtrace.iter().any(|name| name.contains("52")), "{raised:?}");
     assert!(raised.backtrace.len() <= 32, "{}", raised.backtrace.len());
     for name in &raised.backtrace {
-        assert!(name.len() <= 120 && name.chars().all(|c| c.is_ascii_graphic() || c == ' '), "{name:?}");
+        assert!(
+            name.len() <= 120 && name.chars().all(|c| c.is_ascii_graphic() || c == ' '),
+            "{name:?}"
+        );
     }
 }
 
 #[test]
 fn a_wait_that_ends_at_the_deadline_is_named() {
-    let component = load(&cell(Placement::Cells), Hostile::new(Place::Execute, Misdeed::Sleep).component());
-    let result = call(&component.expect("it loads"), "hostile", "{}", no_fuel_limit(Duration::from_secs(1))).result;
+    let component =
+        load(&cell(Placement::Cells), Hostile::new(Place::Execute, Misdeed::Sleep).component());
+    let result =
+        call(&component.expect("it loads"), "hostile", "{}", no_fuel_limit(Duration::from_secs(1)))
+            .result;
     let CallResult::ToolError(error) = result else { panic!("{result:?}") };
     assert_eq!(error.to_string(), "the tool was still waiting for a timer after 1s");
 }

@@ -9,7 +9,13 @@ use toolcell_test_guests::{Hostile, Misdeed, Place, bytes};
 use toolcell_tests::{PLACEMENTS, call, ending, load, wait};
 
 fn engine(isolation: Isolation, placement: Placement, cells: u32, cache: &Path) -> Engine {
-    Engine::builder().isolation(isolation).placement(placement).cells(cells).cache(cache).build().expect("an engine")
+    Engine::builder()
+        .isolation(isolation)
+        .placement(placement)
+        .cells(cells)
+        .cache(cache)
+        .build()
+        .expect("an engine")
 }
 
 fn one_cell(isolation: Isolation, placement: Placement) -> Engine {
@@ -27,9 +33,17 @@ fn a_strict_engine_has_no_pool_and_shares_the_cache() {
         (Isolation::Pooled, true, true),
     ] {
         let component =
-            load(&engine(isolation, Placement::Cells, 4, cache.path()), bytes("mischief")).expect("it loads");
-        assert_eq!((component.is_pooled(), component.is_cached()), (pooled, cached), "{isolation:?}");
-        assert_eq!(ending(&call(&component, "remembers", r#"{"secret": "s"}"#, Limits::default()).result), "ok");
+            load(&engine(isolation, Placement::Cells, 4, cache.path()), bytes("mischief"))
+                .expect("it loads");
+        assert_eq!(
+            (component.is_pooled(), component.is_cached()),
+            (pooled, cached),
+            "{isolation:?}"
+        );
+        assert_eq!(
+            ending(&call(&component, "remembers", r#"{"secret": "s"}"#, Limits::default()).result),
+            "ok"
+        );
     }
 }
 
@@ -37,7 +51,8 @@ fn a_strict_engine_has_no_pool_and_shares_the_cache() {
 /// their own take all that a cell has in the pool, so that no other component finds its last slot untouched.
 fn markers(engine: &Engine) -> Vec<Component> {
     let guest = |pages, more_memories| {
-        let guest = Hostile { pages, more_memories, ..Hostile::new(Place::Execute, Misdeed::LeaveMarks) };
+        let guest =
+            Hostile { pages, more_memories, ..Hostile::new(Place::Execute, Misdeed::LeaveMarks) };
         load(engine, guest.component()).expect("it loads")
     };
     [1, 16, 256, 1000].into_iter().flat_map(|pages| [guest(pages, 0), guest(pages, 3)]).collect()
@@ -49,14 +64,24 @@ fn assert_nothing_is_left(isolation: Isolation, placement: Placement, rounds: us
     let mischief = load(&engine, bytes("mischief")).expect("it loads");
     let markers = markers(&engine);
     let is_pooled = isolation == Isolation::Pooled;
-    assert!([&mischief].into_iter().chain(&markers).all(|component| component.is_pooled() == is_pooled));
+    assert!(
+        [&mischief].into_iter().chain(&markers).all(|component| component.is_pooled() == is_pooled)
+    );
     for round in 0..rounds {
         let secret = format!(r#"{{"secret": "s{round}"}}"#);
         let remembered = call(&mischief, "remembers", &secret, Limits::default());
-        assert_eq!(remembered.result.value().expect("an answer").to_value(), Value::Null, "{placement:?}");
+        assert_eq!(
+            remembered.result.value().expect("an answer").to_value(),
+            Value::Null,
+            "{placement:?}"
+        );
         for (index, marker) in markers.iter().enumerate() {
             let left = call(marker, "hostile", "{}", Limits::default());
-            assert_eq!(ending(&left.result), "ok", "{placement:?}, round {round}, {index}: {left:?}");
+            assert_eq!(
+                ending(&left.result),
+                "ok",
+                "{placement:?}, round {round}, {index}: {left:?}"
+            );
         }
     }
 }
@@ -81,8 +106,12 @@ fn nothing_is_left_under_strict_isolation() {
 #[test]
 fn marks_are_found_where_they_are() {
     let marks = Hostile { pages: 1, ..Hostile::new(Place::Realloc, Misdeed::LeaveMarks) };
-    let marks = load(&one_cell(Isolation::Pooled, Placement::Cells), marks.component()).expect("it loads");
-    assert_eq!(ending(&call(&marks, "hostile", "{}", Limits::default()).result), "handler_raised/unreachable");
+    let marks =
+        load(&one_cell(Isolation::Pooled, Placement::Cells), marks.component()).expect("it loads");
+    assert_eq!(
+        ending(&call(&marks, "hostile", "{}", Limits::default()).result),
+        "handler_raised/unreachable"
+    );
 }
 
 /// Small cells, one after the other, as many as a moment allows; a campaign makes a hundred thousand.

@@ -5,25 +5,34 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell::{
-    AbortSignal, CallContext, CallOptions, CallResult, Completion, Component, Event, Executor, Limits, LogSource,
-    Placement, ToolCall, ToolError,
+    AbortSignal, CallContext, CallOptions, CallResult, Completion, Component, Event, Executor,
+    Limits, LogSource, Placement, ToolCall, ToolError,
 };
 use toolcell_tests::{PLACEMENTS, call, ending, engine, load, wait};
 
 fn mischief(placement: Placement) -> Component {
-    load(&engine(placement, env!("CARGO_TARGET_TMPDIR")), toolcell_test_guests::bytes("mischief")).expect("it loads")
+    load(&engine(placement, env!("CARGO_TARGET_TMPDIR")), toolcell_test_guests::bytes("mischief"))
+        .expect("it loads")
 }
 
 /// A call and all its events.
-fn observed(component: &Component, tool: &str, arguments: &Value, limits: Limits) -> (Completion, Vec<Event>) {
+fn observed(
+    component: &Component,
+    tool: &str,
+    arguments: &Value,
+    limits: Limits,
+) -> (Completion, Vec<Event>) {
     let events = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&events);
-    let executor =
-        Executor::new().with_limits(limits).with_events(move |event| sink.lock().expect("no panic").push(event));
+    let executor = Executor::new()
+        .with_limits(limits)
+        .with_events(move |event| sink.lock().expect("no panic").push(event));
     let mut context = CallContext::default();
     context.tenant = Some("acme".into());
-    let (tool, call) =
-        (component.tool(tool).expect("the tool").clone(), ToolCall::with_value("call-1", tool, arguments));
+    let (tool, call) = (
+        component.tool(tool).expect("the tool").clone(),
+        ToolCall::with_value("call-1", tool, arguments),
+    );
     let options = CallOptions::default().with_context(context);
     let completion = wait(async move { executor.call(&tool, call, options).await });
     let events = std::mem::take(&mut *events.lock().expect("no panic"));
@@ -51,14 +60,23 @@ fn ends_as_the_contract_says() {
             ("panics", "{}", little, "refusal/invalid_arguments"),
         ] {
             let completion = call(&component, tool, arguments, limits);
-            assert_eq!(ending(&completion.result), expected, "{tool}, {placement:?}: {completion:?}");
+            assert_eq!(
+                ending(&completion.result),
+                expected,
+                "{tool}, {placement:?}: {completion:?}"
+            );
         }
     }
 }
 
 #[test]
 fn a_panic_keeps_its_words() {
-    let completion = call(&mischief(Placement::Cells), "panics", r#"{"words": "ouch \u001b[31m"}"#, Limits::default());
+    let completion = call(
+        &mischief(Placement::Cells),
+        "panics",
+        r#"{"words": "ouch \u001b[31m"}"#,
+        Limits::default(),
+    );
     let CallResult::ToolError(ToolError::HandlerRaised(raised)) = &completion.result else {
         panic!("{completion:?}");
     };
@@ -88,8 +106,17 @@ fn nothing_survives_a_call() {
     for placement in PLACEMENTS {
         let component = mischief(placement);
         for round in 0..50 {
-            let completion = call(&component, "remembers", &format!(r#"{{"secret": "s{round}"}}"#), Limits::default());
-            assert_eq!(completion.result.value().expect("an answer").to_value(), Value::Null, "{placement:?}");
+            let completion = call(
+                &component,
+                "remembers",
+                &format!(r#"{{"secret": "s{round}"}}"#),
+                Limits::default(),
+            );
+            assert_eq!(
+                completion.result.value().expect("an answer").to_value(),
+                Value::Null,
+                "{placement:?}"
+            );
         }
     }
 }
@@ -97,11 +124,16 @@ fn nothing_survives_a_call() {
 #[test]
 fn output_becomes_log_events_within_bounds() {
     let component = mischief(Placement::Cells);
-    let (completion, events) = observed(&component, "chatters", &json!({"lines": 2}), Limits::default());
+    let (completion, events) =
+        observed(&component, "chatters", &json!({"lines": 2}), Limits::default());
     let lines: Vec<_> = events
         .iter()
         .filter_map(|event| {
-            if let Event::Log { source, message, .. } = event { Some((*source, message.as_str())) } else { None }
+            if let Event::Log { source, message, .. } = event {
+                Some((*source, message.as_str()))
+            } else {
+                None
+            }
         })
         .collect();
     assert_eq!(
@@ -114,7 +146,10 @@ fn output_becomes_log_events_within_bounds() {
             (LogSource::Stdout, "no end"),
         ]
     );
-    assert_eq!((completion.usage.log_bytes, completion.usage.log_bytes_lost), (7 + 10 + 7 + 10 + 6, 0));
+    assert_eq!(
+        (completion.usage.log_bytes, completion.usage.log_bytes_lost),
+        (7 + 10 + 7 + 10 + 6, 0)
+    );
 
     let limits = Limits::default().with_log(1000);
     let (completion, events) = observed(&component, "chatters", &json!({"lines": 5000}), limits);
@@ -139,10 +174,14 @@ fn a_flood_of_output_is_kept_or_counted_to_the_byte() {
     for placement in PLACEMENTS {
         let component = mischief(placement);
         for byte in [b'x', 0xff, 0] {
-            let (completion, events) = observed(&component, "pours", &json!({"byte": byte, "millions": 20}), free);
+            let (completion, events) =
+                observed(&component, "pours", &json!({"byte": byte, "millions": 20}), free);
             assert_eq!(ending(&completion.result), "ok", "{completion:?}");
             // A line that does not end is cut at every 4096 bytes, and two of those fit.
-            assert_eq!((completion.usage.log_bytes, completion.usage.log_bytes_lost), (8192, 20_000_000 - 8192));
+            assert_eq!(
+                (completion.usage.log_bytes, completion.usage.log_bytes_lost),
+                (8192, 20_000_000 - 8192)
+            );
             assert_eq!(events.len(), 4, "it starts and ends, and twice it speaks");
         }
     }
@@ -151,16 +190,20 @@ fn a_flood_of_output_is_kept_or_counted_to_the_byte() {
 #[test]
 fn the_services_of_the_host_work() {
     for placement in PLACEMENTS {
-        let (completion, events) = observed(&mischief(placement), "services", &json!({}), Limits::default());
+        let (completion, events) =
+            observed(&mischief(placement), "services", &json!({}), Limits::default());
         let value = completion.result.value().expect("an answer").to_value();
         let expected = json!({
             "aborted": false, "fuel_went_down": true, "time_is_left": true, "memory_is_left": true,
             "work": 49_995_000, "tenant": "acme", "attempt": 1,
         });
         assert_eq!(value, expected);
-        let kinds: Vec<_> =
-            events.iter().map(|event| serde_json::to_value(event).expect("JSON")["type"].clone()).collect();
-        let expected = ["tool_execution_started", "tool_log", "tool_progress", "tool_execution_completed"];
+        let kinds: Vec<_> = events
+            .iter()
+            .map(|event| serde_json::to_value(event).expect("JSON")["type"].clone())
+            .collect();
+        let expected =
+            ["tool_execution_started", "tool_log", "tool_progress", "tool_execution_completed"];
         assert_eq!(kinds, expected, "{placement:?}");
         assert_eq!(completion.usage.host_calls, 5);
     }
@@ -171,7 +214,10 @@ fn an_abort_is_seen_by_the_guest() {
     let component = mischief(Placement::Cells);
     let abort = AbortSignal::new();
     abort.raise();
-    let (tool, call) = (component.tool("services").expect("the tool").clone(), ToolCall::new("1", "services", "{}"));
+    let (tool, call) = (
+        component.tool("services").expect("the tool").clone(),
+        ToolCall::new("1", "services", "{}"),
+    );
     let options = CallOptions::default().with_abort(abort).with_stop_grace(Duration::MAX);
     let completion = wait(async move { Executor::new().call(&tool, call, options).await });
     assert_eq!(completion.result.value().expect("an answer").to_value()["aborted"], true);

@@ -16,13 +16,17 @@ fn folder() -> PathBuf {
 
 /// All builds of a library, the newest first.
 fn builds(library: &str) -> Vec<PathBuf> {
-    let files = fs::read_dir(folder()).expect("its folder").map(|file| file.expect("a file").path());
+    let files =
+        fs::read_dir(folder()).expect("its folder").map(|file| file.expect("a file").path());
     let is_library = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.strip_prefix(library).is_some_and(|rest| rest.starts_with('-')) && name.ends_with(".rlib")
+        name.strip_prefix(library).is_some_and(|rest| rest.starts_with('-'))
+            && name.ends_with(".rlib")
     };
     let mut libraries: Vec<_> = files.filter(is_library).collect();
-    let age = |path: &PathBuf| fs::metadata(path).and_then(|found| found.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+    let age = |path: &PathBuf| {
+        fs::metadata(path).and_then(|found| found.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
+    };
     libraries.sort_by_key(|path| std::cmp::Reverse(age(path)));
     libraries
 }
@@ -42,7 +46,13 @@ fn said([toolcell, serde_json]: &[PathBuf; 2], make: &str, handler: &str) -> Vec
     );
     fs::write(&source, text).expect("a file");
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
-    rustc.args(["--edition=2024", "--crate-type=lib", "--emit=metadata", "--cap-lints=allow", "--error-format=json"]);
+    rustc.args([
+        "--edition=2024",
+        "--crate-type=lib",
+        "--emit=metadata",
+        "--cap-lints=allow",
+        "--error-format=json",
+    ]);
     for (name, file) in [("toolcell", toolcell), ("serde_json", serde_json)] {
         rustc.arg("--extern").arg(format!("{name}={}", file.display()));
     }
@@ -50,7 +60,8 @@ fn said([toolcell, serde_json]: &[PathBuf; 2], make: &str, handler: &str) -> Vec
     rustc.arg("--out-dir").arg(scratch.path()).arg(source).stdout(Stdio::null());
     let output = rustc.output().expect("a compiler");
     let lines = String::from_utf8(output.stderr).expect("JSON");
-    let messages: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let messages: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(output.status.success(), messages.is_empty(), "{lines}");
     messages
 }
@@ -60,8 +71,9 @@ fn libraries() -> [PathBuf; 2] {
     let right = "async |_: Value| Value::Null";
     // What an earlier compiler made, or was not made for each other, compiles nothing.
     let toolcells = builds("libtoolcell").into_iter();
-    let mut pairs =
-        toolcells.flat_map(|toolcell| builds("libserde_json").into_iter().map(move |json| [toolcell.clone(), json]));
+    let mut pairs = toolcells.flat_map(|toolcell| {
+        builds("libserde_json").into_iter().map(move |json| [toolcell.clone(), json])
+    });
     let libraries = pairs.find(|libraries| said(libraries, "native", right).is_empty());
     libraries.expect("the library as these tests know it: run `cargo test --workspace`")
 }
@@ -76,11 +88,20 @@ fn closures_that_capture_are_handlers() {
         ("native", "async |_: Value, _: Arc<Invocation>| json!(7)"),
         ("native", "|_: Value| std::future::ready(json!(7))"),
         ("native", "async move |_: Value| client.get().await"),
-        ("native", "async move |_: Value, _: Arc<Invocation>| { client.get().await; json!(name.len()) }"),
-        ("native", "move |_: Value| { let client = client.clone(); async move { client.get().await } }"),
+        (
+            "native",
+            "async move |_: Value, _: Arc<Invocation>| { client.get().await; json!(name.len()) }",
+        ),
+        (
+            "native",
+            "move |_: Value| { let client = client.clone(); async move { client.get().await } }",
+        ),
         ("native_blocking", "|_: Value| Value::Null"),
         ("native_blocking", "|_: Value, _: Arc<Invocation>| Outcome::from(json!(7))"),
-        ("native_blocking", "move |_: Value| { *count.lock().unwrap() += 1; Ok::<_, String>(json!(name)) }"),
+        (
+            "native_blocking",
+            "move |_: Value| { *count.lock().unwrap() += 1; Ok::<_, String>(json!(name)) }",
+        ),
         ("native_blocking", "move |_: Value, call: Arc<Invocation>| json!([name, call.call.id])"),
     ] {
         assert_eq!(said(&libraries, make, right), [Value::Null; 0], "{make}: {right}");
@@ -91,37 +112,69 @@ fn closures_that_capture_are_handlers() {
 fn a_wrong_closure_says_what_to_write() {
     let libraries = libraries();
     let (asynchronous, plain) = (
-        ["this closure is not a tool handler", "async |arguments: serde_json::Value| …", "for `Tool::native_blocking`"],
-        ["this closure is not a blocking tool handler", "|arguments: serde_json::Value| …", "for `Tool::native`"],
+        [
+            "this closure is not a tool handler",
+            "async |arguments: serde_json::Value| …",
+            "for `Tool::native_blocking`",
+        ],
+        [
+            "this closure is not a blocking tool handler",
+            "|arguments: serde_json::Value| …",
+            "for `Tool::native`",
+        ],
     );
     for (make, [message, one, elsewhere], wrong, why) in [
         ("native", asynchronous, "async |_: Value| 7", "no outcome"),
         ("native", asynchronous, "|_: Value| Value::Null", "not async"),
-        ("native", asynchronous, "async |_: Value, _: Arc<Invocation>, _: bool| Value::Null", "three parameters"),
+        (
+            "native",
+            asynchronous,
+            "async |_: Value, _: Arc<Invocation>, _: bool| Value::Null",
+            "three parameters",
+        ),
         ("native_blocking", plain, "|_: Value| 7", "no outcome"),
         ("native_blocking", plain, "async |_: Value| Value::Null", "async"),
-        ("native_blocking", plain, "|_: Value, _: Arc<Invocation>, _: bool| Value::Null", "three parameters"),
+        (
+            "native_blocking",
+            plain,
+            "|_: Value, _: Arc<Invocation>, _: bool| Value::Null",
+            "three parameters",
+        ),
     ] {
         let said = said(&libraries, make, wrong);
         let [error, ..] = said.as_slice() else { panic!("{why}: it compiles") };
         let all = error.to_string();
-        assert_eq!((&error["code"]["code"], error["level"].as_str()), (&"E0277".into(), Some("error")), "{why}: {all}");
+        assert_eq!(
+            (&error["code"]["code"], error["level"].as_str()),
+            (&"E0277".into(), Some("error")),
+            "{why}: {all}"
+        );
         assert_eq!(error["message"], message, "{why}");
         assert!(all.contains(elsewhere), "{why}: {all}");
         // The label stands at the closure, the note below.
         let spans = error["spans"].as_array().expect("spans");
         let at = spans.iter().find(|span| span["is_primary"] == true).expect("a place");
         let text = at["text"][0]["text"].as_str().expect("the line");
-        let columns = ["column_start", "column_end"].map(|column| at[column].as_u64().expect("a column") as usize - 1);
+        let columns = ["column_start", "column_end"]
+            .map(|column| at[column].as_u64().expect("a column") as usize - 1);
         assert_eq!(&text[columns[0]..columns[1]], wrong, "{why}");
         let label = at["label"].as_str().expect("a label");
         let two = "invocation: Arc<toolcell::Invocation>| …";
-        assert!(label.starts_with("expected `") && label.contains(one) && label.contains(two), "{why}: {label}");
         assert!(
-            all.contains("it must return an `Outcome`, an `Output`, a `serde_json::Value`, or `Result<"),
+            label.starts_with("expected `") && label.contains(one) && label.contains(two),
+            "{why}: {label}"
+        );
+        assert!(
+            all.contains(
+                "it must return an `Outcome`, an `Output`, a `serde_json::Value`, or `Result<"
+            ),
             "{why}: {all}"
         );
-        assert_eq!(said.iter().filter(|message| message["code"].is_object()).count(), 1, "{why}: one error: {said:?}");
+        assert_eq!(
+            said.iter().filter(|message| message["code"].is_object()).count(),
+            1,
+            "{why}: one error: {said:?}"
+        );
     }
 }
 
@@ -131,5 +184,8 @@ fn a_closure_that_cannot_be_cloned_says_why() {
     let wrong = "async move |_: Value| { *count.lock().unwrap() += 1; Value::Null }";
     let said = said(&libraries(), "native", wrong);
     let error = said.first().expect("it does not compile").to_string();
-    assert!(error.contains("Mutex<u32>: Clone` is not satisfied") && error.contains("NativeFn"), "{error}");
+    assert!(
+        error.contains("Mutex<u32>: Clone` is not satisfied") && error.contains("NativeFn"),
+        "{error}"
+    );
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Handle};
 use toolcell::{
-    AbortSignal, Definition, Executor, Halted, Limits, OnToolError, Registry, RunOptions, RunOutcome, Runner, Tool,
-    ToolCall, Verdict,
+    AbortSignal, Definition, Executor, Halted, Limits, OnToolError, Registry, RunOptions,
+    RunOutcome, Runner, Tool, ToolCall, Verdict,
 };
 use toolcell_tests::wait;
 use tracing::Instrument as _;
@@ -43,8 +43,10 @@ fn calls(count: usize) -> Vec<ToolCall> {
 }
 
 fn run(runner: &Runner, count: usize, timeout: Duration, policy: &OnToolError) -> RunOutcome {
-    let options =
-        RunOptions::default().with_max_concurrency(count).with_tool_timeout(timeout).with_on_tool_error(policy.clone());
+    let options = RunOptions::default()
+        .with_max_concurrency(count)
+        .with_tool_timeout(timeout)
+        .with_on_tool_error(policy.clone());
     let runner = runner.clone();
     wait(async move { runner.run(calls(count), options).await }).expect("every name is known")
 }
@@ -63,9 +65,12 @@ fn a_stop_ends_a_run_whose_policy_is_asked_and_asks_it_about_no_cancelled_call()
         stop.raise();
         std::future::pending::<Verdict>()
     });
-    let options = RunOptions::default().with_max_concurrency(1).with_abort(abort).with_on_tool_error(policy);
-    let outcome = wait(async move { runner().run(calls(3), options).await }).expect("every name is known");
-    let contents: Vec<_> = outcome.messages.iter().map(|message| message.content.as_str()).collect();
+    let options =
+        RunOptions::default().with_max_concurrency(1).with_abort(abort).with_on_tool_error(policy);
+    let outcome =
+        wait(async move { runner().run(calls(3), options).await }).expect("every name is known");
+    let contents: Vec<_> =
+        outcome.messages.iter().map(|message| message.content.as_str()).collect();
     let cancelled = r#"{"error":"the call was cancelled"}"#;
     assert_eq!(contents, [r#"{"error":"no"}"#, cancelled, cancelled]);
     assert_eq!((asked.load(Ordering::Relaxed), outcome.halted), (1, None));
@@ -97,11 +102,13 @@ fn an_async_policy_is_asked_in_the_calls_own_task() {
         Builder::new_current_thread().build().expect("a runtime").block_on(run.instrument(span))
     });
     let outcome = outcome.expect("every name is known");
-    let contents: Vec<_> = outcome.messages.iter().map(|message| message.content.as_str()).collect();
+    let contents: Vec<_> =
+        outcome.messages.iter().map(|message| message.content.as_str()).collect();
     assert_eq!(contents, [r#"["0","no","ada","turn"]"#, r#"["1","no","ada","turn"]"#]);
     assert_eq!((asked.load(Ordering::Relaxed), outcome.halted), (2, None));
     // A blocking one has a thread of its own, which has no task.
-    let seen = OnToolError::decide(|_, _| Verdict::Continue(json!(WHO.try_with(|who| *who).ok()).into()));
+    let seen =
+        OnToolError::decide(|_, _| Verdict::Continue(json!(WHO.try_with(|who| *who).ok()).into()));
     let options = RunOptions::default().with_on_tool_error(seen);
     let run = WHO.scope("ada", async { runner().run(calls(1), options).await });
     let outcome = Builder::new_current_thread().build().expect("a runtime").block_on(run);
@@ -111,17 +118,23 @@ fn an_async_policy_is_asked_in_the_calls_own_task() {
 /// It panics as it is made or as it runs, or waits for ever: each halts the run, and its siblings end.
 #[test]
 fn an_async_policy_that_fails_halts_the_run() {
-    let made = OnToolError::decide_async(|_, _| -> std::future::Pending<Verdict> { panic!("made") });
+    let made =
+        OnToolError::decide_async(|_, _| -> std::future::Pending<Verdict> { panic!("made") });
     let polled = OnToolError::decide_async(async |_, _| panic!("polled"));
     let never = OnToolError::decide_async(|_, _| std::future::pending());
-    for (policy, expected) in
-        [(made, "panicked: made"), (polled, "panicked: polled"), (never, "gave no answer within 20ms")]
-    {
+    for (policy, expected) in [
+        (made, "panicked: made"),
+        (polled, "panicked: polled"),
+        (never, "gave no answer within 20ms"),
+    ] {
         let outcome = run(&runner(), 2, Duration::from_millis(20), &policy);
-        let texts: Vec<_> = outcome.messages.iter().map(|message| message.content.clone()).collect();
+        let texts: Vec<_> =
+            outcome.messages.iter().map(|message| message.content.clone()).collect();
         assert_eq!(
             texts,
-            [(); 2].map(|()| json!({"error": format!("the policy function of the run {expected}")}).to_string())
+            [(); 2]
+                .map(|()| json!({"error": format!("the policy function of the run {expected}")})
+                    .to_string())
         );
         let exception = Some(expected.to_owned());
         assert_eq!(outcome.halted, Some(Halted::ToolError { tool_call_id: "0".into(), exception }));
@@ -131,15 +144,23 @@ fn an_async_policy_that_fails_halts_the_run() {
 /// What it spawns runs where the run is, and never beside the timers that keep the deadlines of all calls.
 #[test]
 fn a_policy_finds_the_callers_runtime() {
-    let caller = Builder::new_multi_thread().worker_threads(1).thread_name("caller").build().expect("a runtime");
+    let caller = Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("caller")
+        .build()
+        .expect("a runtime");
     let (told, names) = mpsc::channel();
     let policy = OnToolError::decide(move |_, _| {
         let told = told.clone();
-        Handle::current().spawn(async move { told.send(thread::current().name().map(str::to_owned)) });
+        Handle::current()
+            .spawn(async move { told.send(thread::current().name().map(str::to_owned)) });
         Verdict::Halt
     });
-    let options = RunOptions::default().with_tool_timeout(Duration::from_millis(20)).with_on_tool_error(policy);
-    let both = [ToolCall::new("fails", "t", "{}"), ToolCall::new("hangs", "t", r#"{"hang": true}"#)];
+    let options = RunOptions::default()
+        .with_tool_timeout(Duration::from_millis(20))
+        .with_on_tool_error(policy);
+    let both =
+        [ToolCall::new("fails", "t", "{}"), ToolCall::new("hangs", "t", r#"{"hang": true}"#)];
     caller.block_on(runner().run(both, options)).expect("every name is known");
     for _ in 0..2 {
         assert_eq!(names.recv().expect("spawned").as_deref(), Some("caller"));
@@ -158,7 +179,10 @@ fn policies_that_never_return_silence_no_other_runner() {
     });
     let (short, long) = (Duration::from_millis(20), Duration::from_secs(30));
     let silent = |outcome: &RunOutcome| {
-        outcome.messages.iter().all(|message| message.content.contains("gave no answer within 20ms"))
+        outcome
+            .messages
+            .iter()
+            .all(|message| message.content.contains("gave no answer within 20ms"))
     };
     let first = run(&stuck, PLACES, short, &never);
     assert!(silent(&first) && first.messages.len() == PLACES, "{first:?}");
@@ -166,7 +190,11 @@ fn policies_that_never_return_silence_no_other_runner() {
     assert!(silent(&second), "{second:?}");
     assert_eq!(run(&runner(), 1, long, &instead("replaced")).messages[0].content, "replaced");
     drop(closed);
-    assert_eq!(run(&stuck, 1, long, &instead("again")).messages[0].content, "again", "a place is free again");
+    assert_eq!(
+        run(&stuck, 1, long, &instead("again")).messages[0].content,
+        "again",
+        "a place is free again"
+    );
 }
 
 /// That time may be set by the run, its limits, the executor or the tool.
@@ -187,8 +215,13 @@ fn a_policy_has_as_much_time_as_the_call() {
         (runner().with_executor(limited), options.clone()),
         (runner_of(definition().with_max_execution(short)), options),
     ] {
-        let outcome = wait(async move { runner.run(calls(1), options).await }).expect("every name is known");
-        assert!(outcome.messages[0].content.contains("gave no answer within 20ms"), "{:?}", outcome.messages);
+        let outcome =
+            wait(async move { runner.run(calls(1), options).await }).expect("every name is known");
+        assert!(
+            outcome.messages[0].content.contains("gave no answer within 20ms"),
+            "{:?}",
+            outcome.messages
+        );
     }
     drop(closed);
 }

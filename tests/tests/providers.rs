@@ -32,7 +32,11 @@ fn complaints(provider: Provider, tools: &Value) -> Complaints {
                 if let Some(output) = tool.get("outputSchema") {
                     object_at_top(output, &[], &mut found);
                 }
-                only(tool, &["name", "description", "inputSchema", "outputSchema", "annotations"], &mut found);
+                only(
+                    tool,
+                    &["name", "description", "inputSchema", "outputSchema", "annotations"],
+                    &mut found,
+                );
             }
             Provider::AgUi => only(tool, &["name", "description", "parameters"], &mut found),
         }
@@ -42,7 +46,10 @@ fn complaints(provider: Provider, tools: &Value) -> Complaints {
 
 fn only(value: &Value, known: &[&str], found: &mut Complaints) {
     let keys = value.as_object().expect("an object").keys();
-    found.extend(keys.filter(|key| !known.contains(&key.as_str())).map(|key| format!("`{key}` is not known")));
+    found.extend(
+        keys.filter(|key| !known.contains(&key.as_str()))
+            .map(|key| format!("`{key}` is not known")),
+    );
 }
 
 fn object_at_top(schema: &Value, forbidden: &[&str], found: &mut Complaints) {
@@ -50,7 +57,10 @@ fn object_at_top(schema: &Value, forbidden: &[&str], found: &mut Complaints) {
         found.push("the top is no object".into());
     }
     found.extend(
-        forbidden.iter().filter(|word| schema.get(**word).is_some()).map(|word| format!("`{word}` at the top")),
+        forbidden
+            .iter()
+            .filter(|word| schema.get(**word).is_some())
+            .map(|word| format!("`{word}` at the top")),
     );
 }
 
@@ -76,8 +86,12 @@ fn anthropic(tool: &Value, found: &mut Complaints) {
     let schema = &tool["input_schema"];
     object_at_top(schema, &["oneOf", "anyOf", "allOf", "$ref"], found);
     plain(schema, found);
-    let allowed = |name: &str| name.len() <= 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c));
-    for name in schema["properties"].as_object().expect("members").keys().filter(|name| !allowed(name)) {
+    let allowed = |name: &str| {
+        name.len() <= 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c))
+    };
+    for name in
+        schema["properties"].as_object().expect("members").keys().filter(|name| !allowed(name))
+    {
         found.push(format!("the member `{name}`"));
     }
 }
@@ -90,7 +104,9 @@ fn plain(schema: &Value, found: &mut Complaints) {
             found.push("a member's schema that is no object".into());
         }
         let reference = keywords.get("$ref").and_then(Value::as_str);
-        if reference.is_some_and(|reference| schema.pointer(reference.trim_start_matches('#')).is_none()) {
+        if reference
+            .is_some_and(|reference| schema.pointer(reference.trim_start_matches('#')).is_none())
+        {
             found.push("a reference to nowhere".into());
         }
     });
@@ -100,10 +116,12 @@ fn plain(schema: &Value, found: &mut Complaints) {
 fn walk(schema: &Value, look: &mut impl FnMut(&Map<String, Value>)) {
     let Value::Object(keywords) = schema else { return };
     look(keywords);
-    for (keyword, value) in
-        keywords.iter().filter(|(keyword, _)| !["enum", "const", "default"].contains(&keyword.as_str()))
+    for (keyword, value) in keywords
+        .iter()
+        .filter(|(keyword, _)| !["enum", "const", "default"].contains(&keyword.as_str()))
     {
-        let in_map = ["properties", "patternProperties", "$defs", "dependentSchemas"].contains(&keyword.as_str());
+        let in_map = ["properties", "patternProperties", "$defs", "dependentSchemas"]
+            .contains(&keyword.as_str());
         match value {
             Value::Object(map) if in_map => map.values().for_each(|inner| walk(inner, look)),
             Value::Array(list) => list.iter().for_each(|inner| walk(inner, look)),
@@ -139,7 +157,8 @@ fn gemini_schema(schema: &Value, depth: usize, found: &mut Complaints) {
     only(schema, &[&EVERY[..], own].concat(), found);
     if let Some(values) = fields.get("enum")
         && !values.as_array().is_some_and(|values| {
-            !values.is_empty() && values.iter().all(|value| value.as_str().is_some_and(|text| !text.is_empty()))
+            !values.is_empty()
+                && values.iter().all(|value| value.as_str().is_some_and(|text| !text.is_empty()))
         })
     {
         found.push(format!("{values} is no list of strings"));
@@ -153,7 +172,10 @@ fn gemini_schema(schema: &Value, depth: usize, found: &mut Complaints) {
             found.push(format!("{name} is required and not declared"));
         }
     }
-    members.into_iter().flat_map(Map::values).for_each(|member| gemini_schema(member, depth + 1, found));
+    members
+        .into_iter()
+        .flat_map(Map::values)
+        .for_each(|member| gemini_schema(member, depth + 1, found));
     match fields.get("items") {
         Some(items) => gemini_schema(items, depth + 1, found),
         None if fields["type"] == "ARRAY" => found.push("an array without items".into()),
@@ -170,19 +192,26 @@ fn every_example_tool_has_a_form_for_every_provider() {
     let mut definitions = Vec::new();
     for (name, _) in toolcell_test_guests::COMPONENTS {
         let (engine, bytes) = (engine.clone(), toolcell_test_guests::bytes(name));
-        let loaded = async move { Component::load_with(&engine, bytes, Grants::default(), Missing::Denied).await };
+        let loaded = async move {
+            Component::load_with(&engine, bytes, Grants::default(), Missing::Denied).await
+        };
         let component = wait(loaded).expect("a component that loads");
         definitions.extend(component.tools().iter().map(|tool| tool.definition().clone()));
     }
     assert!(definitions.len() > 8, "these are not all tools");
     for provider in Provider::ALL {
-        let converted = provider.definitions(&definitions).unwrap_or_else(|error| panic!("{error}"));
+        let converted =
+            provider.definitions(&definitions).unwrap_or_else(|error| panic!("{error}"));
         let found = complaints(provider, &converted.value);
         assert!(found.is_empty(), "{provider}: {found:?}\n{:#}", converted.value);
-        let names: BTreeSet<_> = definitions.iter().map(|definition| definition.name.as_str()).collect();
+        let names: BTreeSet<_> =
+            definitions.iter().map(|definition| definition.name.as_str()).collect();
         for note in converted.notes {
             assert!(names.contains(note.tool.as_str()), "{note}");
-            let definition = definitions.iter().find(|definition| definition.name == note.tool).expect("the tool");
+            let definition = definitions
+                .iter()
+                .find(|definition| definition.name == note.tool)
+                .expect("the tool");
             println!("{provider}: {note}");
             assert!(
                 ["/parameters", "/output"].iter().any(|part| note.pointer.starts_with(part)),
@@ -229,21 +258,36 @@ fn schema(dice: &mut Dice, depth: usize) -> Value {
             4 => ("type", json!([dice.one(&kinds[..3]), dice.one(&kinds[3..])])),
             5..=8 => ("properties", {
                 let names = ["a", "b", "long name", "x/y~z"];
-                let members = (0..=dice.below(3)).map(|index| (names[index].to_owned(), schema(dice, depth - 1)));
+                let members = (0..=dice.below(3))
+                    .map(|index| (names[index].to_owned(), schema(dice, depth - 1)));
                 members.collect::<Map<_, _>>().into()
             }),
             9 => ("required", json!([dice.one(&["a", "b", "missing"])])),
-            10 => (dice.one(&["items", "not", "contains", "if", "additionalProperties"]), schema(dice, depth - 1)),
+            10 => (
+                dice.one(&["items", "not", "contains", "if", "additionalProperties"]),
+                schema(dice, depth - 1),
+            ),
             11 => ("items", schema(dice, depth - 1)),
             12..=15 => (
                 dice.one(&["anyOf", "oneOf", "allOf", "prefixItems"]),
                 (0..=dice.below(2)).map(|_| schema(dice, depth - 1)).collect(),
             ),
-            16 => {
-                ("enum", dice.one::<fn() -> Value>(&[|| json!(["a", ""]), || json!([1, "a", null]), || json!([{}])])())
-            }
-            17 => ("const", dice.one::<fn() -> Value>(&[|| json!("a"), || json!(2.5), || json!(null)])()),
-            18 => (dice.one(&["minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"]), json!(dice.below(9))),
+            16 => (
+                "enum",
+                dice.one::<fn() -> Value>(&[
+                    || json!(["a", ""]),
+                    || json!([1, "a", null]),
+                    || json!([{}]),
+                ])(),
+            ),
+            17 => (
+                "const",
+                dice.one::<fn() -> Value>(&[|| json!("a"), || json!(2.5), || json!(null)])(),
+            ),
+            18 => (
+                dice.one(&["minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"]),
+                json!(dice.below(9)),
+            ),
             19 => (dice.one(&["minLength", "maxItems", "minProperties"]), json!(dice.below(9))),
             20 => ("format", json!(dice.one(&["date-time", "uri", "int32"]))),
             21 => ("description", json!("Said.")),
@@ -277,12 +321,19 @@ fn any_schema_is_refused_or_fits() {
             match provider.definitions([&definition]) {
                 Ok(converted) => {
                     let found = complaints(provider, &converted.value);
-                    assert!(found.is_empty(), "{provider}: {found:?}\n{:#}\n{definition:?}", converted.value);
+                    assert!(
+                        found.is_empty(),
+                        "{provider}: {found:?}\n{:#}\n{definition:?}",
+                        converted.value
+                    );
                     said += 1;
                 }
                 Err(_) => refused += 1,
             }
         }
     }
-    assert!(good > 300 && said > 2000 && refused > 100, "{good} good schemas, {said} said, {refused} refused");
+    assert!(
+        good > 300 && said > 2000 && refused > 100,
+        "{good} good schemas, {said} said, {refused} refused"
+    );
 }

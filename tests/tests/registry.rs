@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolcell::{
-    CallOptions, Definition, EncodeError, Event, Executor, Invocation, LastError, Limits, Placement, Reason, Registry,
-    RunOptions, Runner, Said, Statistics, Stepper, Tool, ToolCall, Turn,
+    CallOptions, Definition, EncodeError, Event, Executor, Invocation, LastError, Limits,
+    Placement, Reason, Registry, RunOptions, Runner, Said, Statistics, Stepper, Tool, ToolCall,
+    Turn,
 };
 use toolcell_tests::{ending, engine, load, wait};
 
@@ -44,7 +45,8 @@ fn by_registry(registry: &Registry, arguments: &'static str) {
 
 fn by_runner(registry: &Registry, arguments: &'static str) {
     let runner = Runner::new(registry.clone());
-    wait(async move { runner.run([call(arguments)], RunOptions::default()).await }).expect("it starts");
+    wait(async move { runner.run([call(arguments)], RunOptions::default()).await })
+        .expect("it starts");
 }
 
 fn by_stepper(registry: &Registry, arguments: &'static str) {
@@ -82,28 +84,40 @@ fn blank_arguments_are_an_empty_object() {
         for caller in callers {
             let seen = Arc::new(Mutex::new(Vec::new()));
             let sink = Arc::clone(&seen);
-            let definition = Definition::new("t", "").expect("a name").with_parameters(json!({"maxProperties": 0}));
-            let tool = Tool::native(definition, move |arguments: Value, invocation: Arc<Invocation>| {
-                sink.lock().expect("no panic").push((arguments, invocation.call.arguments.clone()));
-                std::future::ready(json!("done"))
-            });
+            let definition = Definition::new("t", "")
+                .expect("a name")
+                .with_parameters(json!({"maxProperties": 0}));
+            let tool =
+                Tool::native(definition, move |arguments: Value, invocation: Arc<Invocation>| {
+                    sink.lock()
+                        .expect("no panic")
+                        .push((arguments, invocation.call.arguments.clone()));
+                    std::future::ready(json!("done"))
+                });
             let registry = Registry::new();
             registry.register(tool.expect("a tool")).expect("new");
             caller(&registry, blank);
-            assert_eq!(*seen.lock().expect("no panic"), [(json!({}), "{}".to_owned())], "{blank:?}");
+            assert_eq!(
+                *seen.lock().expect("no panic"),
+                [(json!({}), "{}".to_owned())],
+                "{blank:?}"
+            );
         }
     }
     // The form that the tool of a component gets.
     let engine = engine(Placement::Inline, env!("CARGO_TARGET_TMPDIR"));
     let component = load(&engine, toolcell_test_guests::bytes("mischief")).expect("loads");
-    let (tool, events) = (component.tool("services").expect("the tool").clone(), Arc::new(Mutex::new(Vec::new())));
+    let (tool, events) =
+        (component.tool("services").expect("the tool").clone(), Arc::new(Mutex::new(Vec::new())));
     let sink = Arc::clone(&events);
     let executor = Executor::new().with_events(move |event: Event| {
         if let Event::Started { arguments, .. } = event {
             sink.lock().expect("no panic").push(arguments);
         }
     });
-    let called = async move { executor.call(&tool, ToolCall::new("c", "services", ""), CallOptions::default()).await };
+    let called = async move {
+        executor.call(&tool, ToolCall::new("c", "services", ""), CallOptions::default()).await
+    };
     assert_eq!(ending(&wait(called).result), "ok");
     assert_eq!(*events.lock().expect("no panic"), ["{}"]);
 }
@@ -114,7 +128,10 @@ fn clones_count_together_and_changed_tools_on_their_own() {
     let changed = first.clone().with_limits(Limits::unlimited());
     registry.register(first.clone()).expect("new");
     by_executor(&registry, "{}");
-    assert_eq!((counted(first.statistics()), counted(changed.statistics())), ("1/1/0".into(), "0/0/0".into()));
+    assert_eq!(
+        (counted(first.statistics()), counted(changed.statistics())),
+        ("1/1/0".into(), "0/0/0".into())
+    );
     first.clear_statistics();
     assert_eq!(registry.statistics("t"), Some(Statistics::default()));
 }
@@ -126,7 +143,9 @@ fn a_name_is_called_or_told_as_unknown() {
     let asked = registry.clone();
     let (good, unknown) = wait(async move {
         let executor = Executor::new();
-        let called = |name: &'static str| asked.call(&executor, ToolCall::new("c1", name, ""), CallOptions::default());
+        let called = |name: &'static str| {
+            asked.call(&executor, ToolCall::new("c1", name, ""), CallOptions::default())
+        };
         (called("t").await, called("tt").await)
     });
     let good = good.expect("a completion");
@@ -153,15 +172,23 @@ fn a_tool_is_replaced_in_one_step() {
     let names: Vec<_> = registry.list().into_iter().map(|definition| definition.name).collect();
     assert_eq!(names, ["z", "t", "a"]);
     let asked = registry.clone();
-    let completion = wait(async move { asked.call(&Executor::new(), call("{}"), CallOptions::default()).await });
+    let completion =
+        wait(async move { asked.call(&Executor::new(), call("{}"), CallOptions::default()).await });
     assert_eq!(completion.expect("it is there").result.value().expect("ok").as_str(), r#""new""#);
     assert_eq!(counted(registry.statistics("t").expect("it is there")), "2/1/1");
     assert_eq!(registry.last_error("t").expect("it failed once").message, "once");
-    let all: Vec<_> = registry.all_statistics().into_iter().map(|(name, each)| (name, counted(each))).collect();
-    assert_eq!(all, [("z", "0/0/0"), ("t", "2/1/1"), ("a", "0/0/0")].map(|(name, each)| (name.into(), each.into())));
+    let all: Vec<_> =
+        registry.all_statistics().into_iter().map(|(name, each)| (name, counted(each))).collect();
+    assert_eq!(
+        all,
+        [("z", "0/0/0"), ("t", "2/1/1"), ("a", "0/0/0")]
+            .map(|(name, each)| (name.into(), each.into()))
+    );
     let old = before.resolve("t").expect("kept").clone();
     for tool in [old, replaced] {
-        let completion = wait(async move { Executor::new().call(&tool, call("{}"), CallOptions::default()).await });
+        let completion = wait(async move {
+            Executor::new().call(&tool, call("{}"), CallOptions::default()).await
+        });
         assert_eq!(completion.result.value().expect("ok").as_str(), r#""old""#);
     }
     assert!(registry.replace(tool("new", "")).is_none(), "added where there was none");
@@ -172,8 +199,9 @@ fn a_tool_is_replaced_in_one_step() {
 fn the_last_error_is_kept() {
     let registry = Registry::new();
     registry.register(tool("t", "fine")).expect("new");
-    let told =
-        |registry: &Registry| registry.last_error("t").map(|LastError { reason, message, .. }| (reason, message));
+    let told = |registry: &Registry| {
+        registry.last_error("t").map(|LastError { reason, message, .. }| (reason, message))
+    };
     assert_eq!(told(&registry), None);
     for (arguments, expected) in [
         (r#"{"fails": "no such city"}"#, (None, "no such city")),
@@ -185,13 +213,18 @@ fn the_last_error_is_kept() {
         by_registry(&registry, arguments);
         assert_eq!(told(&registry), Some((expected.0, expected.1.to_owned())), "{arguments}");
     }
-    let encoder = |_: Said<'_>| -> Result<String, EncodeError> { Err(EncodeError("no text".into())) };
+    let encoder =
+        |_: Said<'_>| -> Result<String, EncodeError> { Err(EncodeError("no text".into())) };
     let runner = Runner::new(registry.clone()).with_encoder(encoder);
     wait(async move { runner.run([call("{}")], RunOptions::default()).await }).expect("it starts");
-    let expected = (Some(Reason::EncodingFailed), "the result could not be encoded: no text".to_owned());
+    let expected =
+        (Some(Reason::EncodingFailed), "the result could not be encoded: no text".to_owned());
     assert_eq!(told(&registry), Some(expected));
     let json = serde_json::to_value(registry.last_error("t")).expect("JSON");
-    assert_eq!(json, json!({"reason": "encoding_failed", "message": "the result could not be encoded: no text"}));
+    assert_eq!(
+        json,
+        json!({"reason": "encoding_failed", "message": "the result could not be encoded: no text"})
+    );
     registry.clear_statistics();
     assert_eq!(told(&registry), None);
     let words = Arc::new("é".repeat(5000));

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use toolcell::{
-    CallOptions, Component, Egress, Engine, Executor, Grants, HttpRule, Missing, Placed, Resolved, Resolver, Secret,
-    SecretUse, StoredSecrets, Tool, ToolCall,
+    CallOptions, Component, Egress, Engine, Executor, Grants, HttpRule, Missing, Placed, Resolved,
+    Resolver, Secret, SecretUse, StoredSecrets, Tool, ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::server::Server;
@@ -33,13 +33,19 @@ fn engine(secrets: StoredSecrets) -> Engine {
 
 fn tool(engine: &Engine, component: &'static str, tool: &str, grants: Grants) -> Tool {
     let engine = engine.clone();
-    let loaded = wait(async move { Component::load_with(&engine, bytes(component), grants, Missing::Refused).await });
+    let loaded = wait(async move {
+        Component::load_with(&engine, bytes(component), grants, Missing::Refused).await
+    });
     loaded.expect("it loads").tool(tool).expect("the tool").clone()
 }
 
 fn said(tool: &Tool, arguments: &Value, options: CallOptions) -> Value {
-    let (tool, call) = (tool.clone(), ToolCall::with_value("1", tool.definition().name.as_str(), arguments));
-    serde_json::to_value(wait(async move { Executor::new().call(&tool, call, options).await }).result).expect("JSON")
+    let (tool, call) =
+        (tool.clone(), ToolCall::with_value("1", tool.definition().name.as_str(), arguments));
+    serde_json::to_value(
+        wait(async move { Executor::new().call(&tool, call, options).await }).result,
+    )
+    .expect("JSON")
 }
 
 /// Two tenants with a value each, two tools, three hosts: of each tool the secret is bound to one host, and to the third
@@ -60,7 +66,9 @@ fn a_secret_is_its_tenants_its_tools_and_its_hosts() {
     let tools = [0, 1].map(|bound| {
         let mut grants = Grants::default();
         grants.http = HOSTS.map(rule).into();
-        grants.secrets.insert("fetch_token".into(), SecretUse::new(rule(HOSTS[bound]), Placed::Bearer));
+        grants
+            .secrets
+            .insert("fetch_token".into(), SecretUse::new(rule(HOSTS[bound]), Placed::Bearer));
         tool(&engine, "fetch", "fetch", grants)
     });
     let mut injected = BTreeMap::new();
@@ -68,20 +76,27 @@ fn a_secret_is_its_tenants_its_tools_and_its_hosts() {
         for (number, tool) in tools.iter().enumerate() {
             for host in HOSTS {
                 for with_token in [true, false] {
-                    let case = format!("tenant {tenant}, tool {number}, {host}, with a token: {with_token}");
-                    let options = CallOptions::default().with_context(context(&json!({"tenant": tenant})));
+                    let case = format!(
+                        "tenant {tenant}, tool {number}, {host}, with a token: {with_token}"
+                    );
+                    let options =
+                        CallOptions::default().with_context(context(&json!({"tenant": tenant})));
                     let arguments = json!({"url": format!("http://{}/", authority(host)), "with_token": with_token});
                     let end = said(tool, &arguments, options);
                     let (arrived, is_bound) = (server.taken(), host == HOSTS[number]);
                     assert_eq!(end["ok"].is_object(), is_bound || !with_token, "{case}: {end}");
                     assert_eq!(arrived.len(), usize::from(is_bound || !with_token), "{case}");
                     for request in arrived {
-                        assert!(request.contains(&format!("\r\nhost: {}\r\n", authority(host))), "{case}: {request}");
+                        assert!(
+                            request.contains(&format!("\r\nhost: {}\r\n", authority(host))),
+                            "{case}: {request}"
+                        );
                         for whose in TENANTS {
                             *injected.entry((whose, tenant, number, host)).or_insert(0) +=
                                 request.matches(&value(whose)).count();
                         }
-                        let is_there = request.contains(&format!("\r\nauthorization: Bearer {}\r\n", value(tenant)));
+                        let is_there = request
+                            .contains(&format!("\r\nauthorization: Bearer {}\r\n", value(tenant)));
                         assert_eq!(is_there, with_token, "{case}: {request}");
                     }
                 }
@@ -89,7 +104,12 @@ fn a_secret_is_its_tenants_its_tools_and_its_hosts() {
         }
     }
     let bound: Vec<_> = injected.into_iter().filter(|(_, count)| *count > 0).collect();
-    let expected = [("a", "a", 0, HOSTS[0]), ("a", "a", 1, HOSTS[1]), ("b", "b", 0, HOSTS[0]), ("b", "b", 1, HOSTS[1])];
+    let expected = [
+        ("a", "a", 0, HOSTS[0]),
+        ("a", "a", 1, HOSTS[1]),
+        ("b", "b", 0, HOSTS[0]),
+        ("b", "b", 1, HOSTS[1]),
+    ];
     assert_eq!(bound, expected.map(|place| (place, 1)));
 }
 
@@ -108,7 +128,12 @@ impl Scene {
     }
 
     /// How it ended, and what came to the server of it.
-    fn send(&self, method: &str, headers: &[[&str; 2]], trailers: &[[&str; 2]]) -> (Value, Vec<String>) {
+    fn send(
+        &self,
+        method: &str,
+        headers: &[[&str; 2]],
+        trailers: &[[&str; 2]],
+    ) -> (Value, Vec<String>) {
         let arguments = json!({
             "authority": self.server.address.to_string(), "method": method, "headers": headers, "body": "some",
             "trailers": trailers,
@@ -121,7 +146,9 @@ impl Scene {
     /// The one message that there is, with its head as it should be.
     fn plain(&self, method: &str, own: &str) -> String {
         let host = self.server.address;
-        format!("{method} / HTTP/1.1\r\nhost: {host}\r\n{own}connection: close\r\ncontent-length: 4\r\n\r\nsome")
+        format!(
+            "{method} / HTTP/1.1\r\nhost: {host}\r\n{own}connection: close\r\ncontent-length: 4\r\n\r\nsome"
+        )
     }
 }
 
@@ -131,7 +158,10 @@ fn what_could_be_read_twice_never_leaves_by_ordinary_http_either() {
     let refused: Vec<[String; 2]> = serde_json::from_str(SMUGGLED).expect("names and values");
     for [name, value] in &refused {
         let (end, arrived) = scene.send("POST", &[[name, value]], &[]);
-        assert!(end["error"].is_object() && arrived.is_empty(), "{name:?}: {value:?}: {end} {arrived:?}");
+        assert!(
+            end["error"].is_object() && arrived.is_empty(),
+            "{name:?}: {value:?}: {end} {arrived:?}"
+        );
     }
     assert_eq!(refused.len(), 60);
     // The length is a library's to say where it is right, and the host's to write.
@@ -144,7 +174,11 @@ fn methods_and_trailers_leave_as_they_were_checked() {
     let scene = Scene::new();
     for method in ["GET", "POST", "other GET", "other HEAD", "other PATCH", "other DELETE"] {
         let (end, arrived) = scene.send(method, &[], &[]);
-        assert_eq!(arrived, [scene.plain(method.trim_start_matches("other "), "")], "{method}: {end}");
+        assert_eq!(
+            arrived,
+            [scene.plain(method.trim_start_matches("other "), "")],
+            "{method}: {end}"
+        );
     }
     for method in [
         "CONNECT",
@@ -180,13 +214,21 @@ fn a_body_is_written_before_its_request_is_sent() {
     grants.http.push(server.rule("POST", "/"));
     let uploader = tool(&engine(StoredSecrets::default()), "caller", "uploader", grants);
     let upload = |bytes: usize| {
-        said(&uploader, &json!({ "authority": server.address.to_string(), "bytes": bytes }), CallOptions::default())
+        said(
+            &uploader,
+            &json!({ "authority": server.address.to_string(), "bytes": bytes }),
+            CallOptions::default(),
+        )
     };
     for bytes in [0, 1, 10_000, 65_536, 300_000] {
         let end = upload(bytes);
         assert!(end["ok"].is_object(), "{bytes}: {end}");
         let arrived = server.taken().concat();
-        assert!(arrived.ends_with(&format!("\r\n\r\n{}", "x".repeat(bytes))), "{bytes}: {} bytes", arrived.len());
+        assert!(
+            arrived.ends_with(&format!("\r\n\r\n{}", "x".repeat(bytes))),
+            "{bytes}: {} bytes",
+            arrived.len()
+        );
     }
     let end = upload(9 << 20);
     let message = end["error"]["message"].as_str().unwrap_or_else(|| panic!("{end}"));

@@ -5,28 +5,34 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcell::{
-    CallOptions, CallResult, Completion, Definition, EncodeError, Executor, Halt, HandlerError, Invocation, Json,
-    Media, OnToolError, Outcome, Output, Part, Provider, Question, Registry, ResultView, RunEvent, RunOptions,
-    RunOutcome, Runner, Said, Step, Stepper, Tool, ToolCall, Turn, agui_events,
+    CallOptions, CallResult, Completion, Definition, EncodeError, Executor, Halt, HandlerError,
+    Invocation, Json, Media, OnToolError, Outcome, Output, Part, Provider, Question, Registry,
+    ResultView, RunEvent, RunOptions, RunOutcome, Runner, Said, Step, Stepper, Tool, ToolCall,
+    Turn, agui_events,
 };
 use toolcell_tests::{ending, wait};
 
 /// Ends as its arguments say.
 fn scripted() -> Tool {
-    let definition = Definition::new("t", "").expect("a name").with_attribute("team", json!("north"));
+    let definition =
+        Definition::new("t", "").expect("a name").with_attribute("team", json!("north"));
     let definition = definition.with_parameters(json!({
         "type": "object",
         "properties": {"n": {"type": "integer"}, "m": {"type": "boolean"}},
     }));
     let handler = async |arguments: Value| match arguments["end"].as_str().unwrap_or_default() {
-        "error" => Outcome::Error(HandlerError::new("no such city").with_data(json!({"near": "Oslo"}))),
+        "error" => {
+            Outcome::Error(HandlerError::new("no such city").with_data(json!({"near": "Oslo"})))
+        }
         "bare" => Outcome::error("closed today"),
         "panic" => panic!("ouch"),
         "panic 42" => panic_any(42_u8),
         "panic error" => panic_any(Box::<dyn std::error::Error + Send + Sync>::from("disk full")),
         "panic type" => panic_any(Arc::new(())),
         "ask" => Outcome::AskUser(
-            Question::new("Which?").with_options(json!(["a", "b"])).with_answer_schema(json!({"type": "string"})),
+            Question::new("Which?")
+                .with_options(json!(["a", "b"]))
+                .with_answer_schema(json!({"type": "string"})),
         ),
         "ask freely" => Outcome::AskUser(Question::new("Why?")),
         "halt" => Outcome::Halt(Halt::new("done", json!({"total": 3}))),
@@ -35,7 +41,8 @@ fn scripted() -> Tool {
         "message too" => Outcome::Ok(Output::new(json!(1)).with_message("booked")),
         "no message" => Outcome::Ok(Output::new(Json::null()).with_message("")),
         "picture" => Outcome::Ok(
-            Output::new(Json::null()).with_part(Part::Image(Media { mime_type: "image/png".into(), data: vec![0; 3] })),
+            Output::new(Json::null())
+                .with_part(Part::Image(Media { mime_type: "image/png".into(), data: vec![0; 3] })),
         ),
         "slow" => {
             for _ in 0..50 {
@@ -56,14 +63,18 @@ fn registry() -> Registry {
     let registry = Registry::new();
     let manual = Tool::manual(Definition::new("manual", "").expect("a name")).expect("a tool");
     let hidden = Definition::new("hidden", "").expect("a name");
-    let hidden = Tool::native(hidden, async |_: Value| json!(1)).expect("a tool").with_visibility(|_, _| false);
+    let hidden = Tool::native(hidden, async |_: Value| json!(1))
+        .expect("a tool")
+        .with_visibility(|_, _| false);
     registry.register_all([scripted(), manual, hidden]).expect("names of their own");
     registry
 }
 
 /// Calls `c0`, `c1`, … that end so.
 fn calls(ends: &[&str]) -> Vec<ToolCall> {
-    let call = |(index, end): (usize, &&str)| ToolCall::with_value(format!("c{index}"), "t", &json!({"end": end}));
+    let call = |(index, end): (usize, &&str)| {
+        ToolCall::with_value(format!("c{index}"), "t", &json!({"end": end}))
+    };
     ends.iter().enumerate().map(call).collect()
 }
 
@@ -73,7 +84,8 @@ fn executor() -> Executor {
 }
 
 fn run(calls: Vec<ToolCall>, options: RunOptions) -> RunOutcome {
-    wait(async move { Runner::new(registry()).with_executor(executor()).run(calls, options).await }).expect("it starts")
+    wait(async move { Runner::new(registry()).with_executor(executor()).run(calls, options).await })
+        .expect("it starts")
 }
 
 fn events(calls: Vec<ToolCall>, options: RunOptions) -> Vec<RunEvent> {
@@ -113,7 +125,8 @@ fn a_halted_run_says_so_in_its_last_event() {
         "halted_reason": "ask_user", "pending_question": "Which?", "pending_tool_call_id": "c1",
         "ask_user_opts": ["a", "b"], "answer_schema": {"type": "string"},
     });
-    let halted = json!({"halted_reason": "done", "halt_tool_call_id": "c0", "halt_result": {"total": 3}});
+    let halted =
+        json!({"halted_reason": "done", "halt_tool_call_id": "c0", "halt_result": {"total": 3}});
     let (go_on, halt) = (OnToolError::Continue, OnToolError::Halt);
     let panics = OnToolError::decide(|_, _| panic!("policy bug"));
     let mut exception = failed("c0");
@@ -128,7 +141,8 @@ fn a_halted_run_says_so_in_its_last_event() {
         (&["halt", "ask", "slow"], &go_on, Some(halted)),
         (&["bare", "slow"], &panics, Some(exception)),
     ] {
-        let options = RunOptions::default().with_max_concurrency(8).with_on_tool_error(policy.clone());
+        let options =
+            RunOptions::default().with_max_concurrency(8).with_on_tool_error(policy.clone());
         let mut told = events(calls(ends), options.clone());
         let outcome = run(calls(ends), options);
         assert_eq!(json!(outcome.halted), json!(expected), "{ends:?}");
@@ -145,18 +159,24 @@ fn a_halted_run_says_so_in_its_last_event() {
 
 #[test]
 fn what_a_question_offers_comes_as_the_tool_gave_it() {
-    for (end, options, schema) in
-        [("ask", json!(["a", "b"]), json!({"type": "string"})), ("ask freely", json!(null), json!(null))]
-    {
+    for (end, options, schema) in [
+        ("ask", json!(["a", "b"]), json!({"type": "string"})),
+        ("ask freely", json!(null), json!(null)),
+    ] {
         let told = events(calls(&[end]), RunOptions::default());
         let told: Vec<_> = told.iter().map(|event| json!(event)).collect();
-        let asked = told.iter().find(|event| event["type"] == "ask_user_requested").expect("a question");
+        let asked =
+            told.iter().find(|event| event["type"] == "ask_user_requested").expect("a question");
         assert_eq!((&asked["options"], &asked["answer_schema"]), (&options, &schema), "{asked}");
         let outcome = json!(run(calls(&[end]), RunOptions::default()));
         let entry = step(&calls(&[end])[0]);
         for halt in [&outcome["halt"], &entry["halted"]] {
             assert!(halt.get("ask_user_opts").is_some(), "the member is always there: {halt}");
-            assert_eq!((&halt["ask_user_opts"], &halt["answer_schema"]), (&options, &schema), "{halt}");
+            assert_eq!(
+                (&halt["ask_user_opts"], &halt["answer_schema"]),
+                (&options, &schema),
+                "{halt}"
+            );
         }
     }
 }
@@ -164,16 +184,24 @@ fn what_a_question_offers_comes_as_the_tool_gave_it() {
 /// What every provider gets of a success.
 #[test]
 fn a_message_without_a_value_is_the_content() {
-    for (end, content) in
-        [("message", "booked"), ("message too", "1"), ("no message", "null"), ("picture", ""), ("", "fine")]
-    {
+    for (end, content) in [
+        ("message", "booked"),
+        ("message too", "1"),
+        ("no message", "null"),
+        ("picture", ""),
+        ("", "fine"),
+    ] {
         let outcome = run(calls(&[end]), RunOptions::default());
         let message = &outcome.messages[0];
         assert_eq!((message.content.as_str(), message.is_error), (content, false), "{end}");
         let call = &calls(&[end])[0];
         let entry = step(call);
         let result = &entry["functionResponse"]["response"]["result"];
-        assert_eq!(result.as_str().map_or_else(|| result.to_string(), str::to_owned), content, "{end}: {entry}");
+        assert_eq!(
+            result.as_str().map_or_else(|| result.to_string(), str::to_owned),
+            content,
+            "{end}: {entry}"
+        );
         if end != "picture" {
             assert_eq!(view(call).to_text(), content, "{end}: a view has no parts");
         }
@@ -188,7 +216,11 @@ fn a_message_without_a_value_is_the_content() {
 #[test]
 fn the_same_failure_has_the_same_text_everywhere() {
     for (tool, arguments, expected) in [
-        ("t", r#"{"n": "x", "m": 1}"#, "at `/m`: expected a boolean, got 1; at `/n`: expected an integer, got \"x\""),
+        (
+            "t",
+            r#"{"n": "x", "m": 1}"#,
+            "at `/m`: expected a boolean, got 1; at `/n`: expected an integer, got \"x\"",
+        ),
         ("t", r#"{"end": "invalid"}"#, "too late; too many"),
         ("t", r#"{"end": "error"}"#, "no such city"),
         ("t", r#"{"end": "bare"}"#, "closed today"),
@@ -206,7 +238,11 @@ fn the_same_failure_has_the_same_text_everywhere() {
         assert_eq!(serde_json::from_str::<Value>(&view.to_text()).expect("JSON"), content);
         assert_eq!(step(&call)["functionResponse"]["response"]["result"]["error"], expected);
         let result = json!(completed(call));
-        let told = [&result["outcome"]["refusal"], &result["outcome"]["error"], &result["outcome"]["tool_error"]];
+        let told = [
+            &result["outcome"]["refusal"],
+            &result["outcome"]["error"],
+            &result["outcome"]["tool_error"],
+        ];
         assert!(told.iter().any(|failure| failure["message"] == expected), "{result}");
     }
 }
@@ -214,8 +250,12 @@ fn the_same_failure_has_the_same_text_everywhere() {
 #[test]
 fn a_view_of_a_failure_has_all_there_is_to_know() {
     let base = |end: &str, rest: Value| {
-        let mut expected = json!({"tool_call_id": "c0", "tool": "t", "attributes": {"team": "north"}});
-        expected.as_object_mut().expect("an object").extend(rest.as_object().expect("an object").clone());
+        let mut expected =
+            json!({"tool_call_id": "c0", "tool": "t", "attributes": {"team": "north"}});
+        expected
+            .as_object_mut()
+            .expect("an object")
+            .extend(rest.as_object().expect("an object").clone());
         assert_eq!(json!(view(&calls(&[end])[0])), expected, "{end}");
     };
     base(
@@ -247,7 +287,8 @@ fn a_completion_has_the_definitions_attributes() {
 fn a_run_tells_what_each_call_used() {
     let outcome = json!(run(calls(&["slow", "", "error", "halt"]), RunOptions::default()));
     let usage = outcome["usage"].as_array().expect("a list");
-    let sizes: Vec<_> = usage.iter().map(|usage| usage["bytes_in"].as_u64().expect("a size")).collect();
+    let sizes: Vec<_> =
+        usage.iter().map(|usage| usage["bytes_in"].as_u64().expect("a size")).collect();
     let expected = calls(&["slow", "", "error", "halt"]);
     let expected: Vec<_> = expected.iter().map(|call| call.arguments.len() as u64).collect();
     assert_eq!(sizes, expected, "in the order of the input");
@@ -272,7 +313,8 @@ fn what_a_panic_carried_is_told() {
 fn a_panicking_encoders_message_is_kept() {
     let encoder = |_: Said<'_>| -> Result<String, EncodeError> { panic!("no form for it") };
     let runner = Runner::new(registry()).with_encoder(encoder);
-    let outcome = wait(async move { runner.run(calls(&[""]), RunOptions::default()).await }).expect("it starts");
+    let outcome = wait(async move { runner.run(calls(&[""]), RunOptions::default()).await })
+        .expect("it starts");
     let expected = "the result could not be encoded: the encoder panicked: no form for it";
     assert_eq!(outcome.messages[0].content, json!({"error": expected}).to_string());
 }
@@ -287,14 +329,24 @@ fn a_halt_without_a_reason_is_none() {
 
 #[test]
 fn a_closure_gets_every_digit() {
-    let read = async |arguments: Value, invocation: Arc<Invocation>| json!([arguments, invocation.arguments()]);
+    let read = async |arguments: Value, invocation: Arc<Invocation>| {
+        json!([arguments, invocation.arguments()])
+    };
     let tool = Tool::native(Definition::new("t", "").expect("a name"), read).expect("a tool");
     for (given, expected) in [
-        (r#"{"n": 123456789012345678901234567890}"#, json!({"n": "123456789012345678901234567890"})),
+        (
+            r#"{"n": 123456789012345678901234567890}"#,
+            json!({"n": "123456789012345678901234567890"}),
+        ),
         (r#"{"n": 18446744073709551615, "m": 0.5}"#, json!({"n": u64::MAX, "m": 0.5})),
     ] {
         let (tool, call) = (tool.clone(), ToolCall::new("c", "t", given));
-        let completion = wait(async move { Executor::new().call(&tool, call, CallOptions::default()).await });
-        assert_eq!(completion.result.value().expect("a value").to_value(), json!([expected, expected]), "{given}");
+        let completion =
+            wait(async move { Executor::new().call(&tool, call, CallOptions::default()).await });
+        assert_eq!(
+            completion.result.value().expect("a value").to_value(),
+            json!([expected, expected]),
+            "{given}"
+        );
     }
 }

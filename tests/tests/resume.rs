@@ -6,9 +6,9 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, Component, DEFAULT_SEAL_LIFETIME, Definition, Event, Executor,
-    Handler, HandlerFuture, Invocation, Json, MAX_STATE, Outcome, Placement, Question, RawCall, Registry, Resume,
-    Sealer, Stepper, Tool, ToolCall, Turn, VisibleFuture,
+    CallContext, CallOptions, CallResult, Completion, Component, DEFAULT_SEAL_LIFETIME, Definition,
+    Event, Executor, Handler, HandlerFuture, Invocation, Json, MAX_STATE, Outcome, Placement,
+    Question, RawCall, Registry, Resume, Sealer, Stepper, Tool, ToolCall, Turn, VisibleFuture,
 };
 use toolcell_tests::{ending, load, wait};
 
@@ -43,7 +43,9 @@ fn answered(mut context: CallContext, answer: Value, state: Option<&Json>) -> Ca
 
 /// The state of a question, which is there under a sealer.
 fn state(completion: &Completion) -> Json {
-    let CallResult::Outcome(Outcome::AskUser(question)) = &completion.result else { panic!("{completion:?}") };
+    let CallResult::Outcome(Outcome::AskUser(question)) = &completion.result else {
+        panic!("{completion:?}")
+    };
     question.state.clone().expect("a state")
 }
 
@@ -60,14 +62,27 @@ fn a_question_is_answered_in_another_cell_and_another_executor() {
     let first = state(&asked);
     assert!(is_sealed(&first), "{first}");
     // An answer may lead to the next question, whose state has what was said so far.
-    let again = call(&executor(), tool, ASKED, answered(of_tenant("acme"), json!({"party_size": 2}), Some(&first)));
+    let again = call(
+        &executor(),
+        tool,
+        ASKED,
+        answered(of_tenant("acme"), json!({"party_size": 2}), Some(&first)),
+    );
     let second = state(&again);
     // The order of members and their spacing do not matter.
     let respelt = r#"{"time":"19:30","date":"2026-03-03"}"#;
     for answer in [json!({"name": "Ada"}), json!({"name": "Bob"})] {
-        let booked = call(&executor(), tool, respelt, answered(of_tenant("acme"), answer.clone(), Some(&second)));
+        let booked = call(
+            &executor(),
+            tool,
+            respelt,
+            answered(of_tenant("acme"), answer.clone(), Some(&second)),
+        );
         let value = booked.result.value().unwrap_or_else(|| panic!("{booked:?}")).to_value();
-        assert_eq!((&value["booking"]["party_size"], &value["booking"]["name"]), (&json!(2), &answer["name"]));
+        assert_eq!(
+            (&value["booking"]["party_size"], &value["booking"]["name"]),
+            (&json!(2), &answer["name"])
+        );
     }
 }
 
@@ -76,10 +91,17 @@ fn a_question_is_answered_in_another_cell_and_another_executor() {
 fn a_forged_state_reaches_the_tool_only_without_a_sealer() {
     let desk = desk();
     let tool = desk.tool("book_table").expect("the tool");
-    let forged = Json::from(json!({"date": "2026-03-03", "time": "19:30", "party_size": 2, "name": "Mallory"}));
+    let forged = Json::from(
+        json!({"date": "2026-03-03", "time": "19:30", "party_size": 2, "name": "Mallory"}),
+    );
     let context = answered(CallContext::default(), json!({}), Some(&forged));
-    assert_eq!(ending(&call(&Executor::new().without_sealer(), tool, "{}", context.clone()).result), "ok");
-    for sealing in [Executor::new(), Executor::new().with_sealer(Sealer::generate().expect("a key"))] {
+    assert_eq!(
+        ending(&call(&Executor::new().without_sealer(), tool, "{}", context.clone()).result),
+        "ok"
+    );
+    for sealing in
+        [Executor::new(), Executor::new().with_sealer(Sealer::generate().expect("a key"))]
+    {
         let refused = call(&sealing, tool, "{}", context.clone());
         assert_eq!(ending(&refused.result), "refusal/resume_tampered");
         assert_eq!(refused.usage.fuel, None, "no guest ran");
@@ -95,7 +117,10 @@ fn a_question_is_sealed_by_default() {
     assert!(is_sealed(&sealed), "{sealed}");
     let context = answered(CallContext::default(), json!({"party_size": 2}), Some(&sealed));
     let elsewhere = Executor::new().with_sealer(Sealer::generate().expect("a key"));
-    assert_eq!(ending(&call(&elsewhere, tool, ASKED, context.clone()).result), "refusal/resume_tampered");
+    assert_eq!(
+        ending(&call(&elsewhere, tool, ASKED, context.clone()).result),
+        "refusal/resume_tampered"
+    );
     let other_arguments = call(&Executor::new(), tool, "{}", context.clone());
     assert_eq!(ending(&other_arguments.result), "refusal/resume_other_arguments");
     assert_eq!(ending(&call(&Executor::new(), tool, ASKED, context).result), "ask_user");
@@ -110,8 +135,8 @@ fn each_refusal_says_why() {
     let tool = desk.tool("book_table").expect("the tool");
     let now = Arc::new(AtomicU64::new(0));
     let clock = Arc::clone(&now);
-    let sealer =
-        Sealer::new([1; 32]).with_clock(move || UNIX_EPOCH + Duration::from_secs(clock.load(Ordering::Relaxed)));
+    let sealer = Sealer::new([1; 32])
+        .with_clock(move || UNIX_EPOCH + Duration::from_secs(clock.load(Ordering::Relaxed)));
     let executor = Executor::new().with_sealer(sealer);
     let sealed = state(&call(&executor, tool, ASKED, of_tenant("acme")));
 
@@ -119,13 +144,22 @@ fn each_refusal_says_why() {
     let context = |state| answered(of_tenant("acme"), answer(), state);
     let truncated = Json::from(json!(sealed.to_value().as_str().expect("text")[..100]));
     let plan = r#"{"goal": "tea", "steps": [{"id": "a", "title": "A"}]}"#;
-    let (other_tool, new) = (desk.tool("submit_plan").expect("a tool"), upgraded.tool("book_table").expect("a tool"));
+    let (other_tool, new) =
+        (desk.tool("submit_plan").expect("a tool"), upgraded.tool("book_table").expect("a tool"));
     let other_key = Executor::new().with_sealer(Sealer::new([2; 32]));
     let fresh = executor.clone();
     let life = DEFAULT_SEAL_LIFETIME.as_secs();
     let table = [
         (&fresh, tool, ASKED, context(Some(&sealed)), 0, "ok", ""),
-        (&fresh, tool, ASKED, context(None), 0, "refusal/resume_missing", "comes without the state"),
+        (
+            &fresh,
+            tool,
+            ASKED,
+            context(None),
+            0,
+            "refusal/resume_missing",
+            "comes without the state",
+        ),
         (
             &fresh,
             tool,
@@ -135,7 +169,15 @@ fn each_refusal_says_why() {
             "refusal/resume_tampered",
             "state of the question was changed",
         ),
-        (&other_key, tool, ASKED, context(Some(&sealed)), 0, "refusal/resume_tampered", "this host did not seal it"),
+        (
+            &other_key,
+            tool,
+            ASKED,
+            context(Some(&sealed)),
+            0,
+            "refusal/resume_tampered",
+            "this host did not seal it",
+        ),
         (
             &fresh,
             tool,
@@ -154,10 +196,42 @@ fn each_refusal_says_why() {
             "refusal/resume_foreign",
             "tenant",
         ),
-        (&fresh, other_tool, plan, context(Some(&sealed)), 0, "refusal/resume_other_tool", "by another tool"),
-        (&fresh, new, ASKED, context(Some(&sealed)), 0, "refusal/resume_upgraded", "the tool has changed"),
-        (&fresh, tool, "{}", context(Some(&sealed)), 0, "refusal/resume_other_arguments", "arguments are not those"),
-        (&fresh, tool, r#"{"seats": 1}"#, context(Some(&sealed)), 0, "refusal/invalid_arguments", "seats"),
+        (
+            &fresh,
+            other_tool,
+            plan,
+            context(Some(&sealed)),
+            0,
+            "refusal/resume_other_tool",
+            "by another tool",
+        ),
+        (
+            &fresh,
+            new,
+            ASKED,
+            context(Some(&sealed)),
+            0,
+            "refusal/resume_upgraded",
+            "the tool has changed",
+        ),
+        (
+            &fresh,
+            tool,
+            "{}",
+            context(Some(&sealed)),
+            0,
+            "refusal/resume_other_arguments",
+            "arguments are not those",
+        ),
+        (
+            &fresh,
+            tool,
+            r#"{"seats": 1}"#,
+            context(Some(&sealed)),
+            0,
+            "refusal/invalid_arguments",
+            "seats",
+        ),
         (
             &fresh,
             tool,
@@ -168,7 +242,15 @@ fn each_refusal_says_why() {
             "the answer does not fit the question",
         ),
         (&fresh, tool, ASKED, context(Some(&sealed)), life - 1, "ok", ""),
-        (&fresh, tool, ASKED, context(Some(&sealed)), life, "refusal/resume_expired", "too long ago"),
+        (
+            &fresh,
+            tool,
+            ASKED,
+            context(Some(&sealed)),
+            life,
+            "refusal/resume_expired",
+            "too long ago",
+        ),
     ];
     for (executor, tool, arguments, context, seconds, kind, words) in table {
         now.store(seconds, Ordering::Relaxed);
@@ -187,7 +269,10 @@ fn definition() -> Definition {
 #[test]
 fn a_native_tool_that_leaves_no_state_is_answered_only_if_it_asked() {
     let tool =
-        Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| match &invocation.context.resume {
+        Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| match &invocation
+            .context
+            .resume
+        {
             Some(Resume { answer, state: None }) => Outcome::ok(answer.to_value()),
             Some(Resume { state: Some(state), .. }) => Outcome::error(state.to_string()),
             None => Outcome::AskUser(Question::new("Really?")),
@@ -208,7 +293,8 @@ fn a_native_tool_that_leaves_no_state_is_answered_only_if_it_asked() {
         let (executor, tool, options) =
             (executor.clone(), tool.clone(), CallOptions::default().with_context(context.clone()));
         let call = ToolCall::new("call-1", "ask", arguments);
-        let found = wait(async move { executor.validate(&tool, call, options).await }).expect("an answer");
+        let found =
+            wait(async move { executor.validate(&tool, call, options).await }).expect("an answer");
         assert_eq!(found.len(), faults, "{found:?}");
     }
 }
@@ -226,7 +312,9 @@ fn observers_see_the_sealed_state_and_a_large_one_is_an_invalid_return() {
     let executor = Executor::new().with_sealer(sealer).with_events(move |event: Event| {
         sink.lock().expect("no panic").push(format!("{event:?}"));
     });
-    let ask = |bytes: u64| call(&executor, &tool, &json!({ "bytes": bytes }).to_string(), CallContext::default());
+    let ask = |bytes: u64| {
+        call(&executor, &tool, &json!({ "bytes": bytes }).to_string(), CallContext::default())
+    };
     assert!(is_sealed(&state(&ask(MAX_STATE - 2))));
     assert_eq!(ending(&ask(MAX_STATE - 1).result), "invalid_return/state_too_large");
     let seen = seen.lock().expect("no panic");
@@ -253,12 +341,15 @@ impl Handler for Curious {
 #[test]
 fn a_list_shows_no_tool_a_state_that_was_not_opened() {
     let (curious, registry) = (Curious::default(), Registry::new());
-    registry.register(Tool::with_handler(definition(), curious.clone()).expect("a tool")).expect("a name of its own");
+    registry
+        .register(Tool::with_handler(definition(), curious.clone()).expect("a tool"))
+        .expect("a name of its own");
     let resume = Resume { answer: json!("yes").into(), state: Some(json!({"admin": true}).into()) };
     let context = answered(CallContext::default(), json!("yes"), resume.state.as_ref());
-    let stepper =
-        Stepper::new(registry.clone()).with_executor(Executor::new().with_sealer(Sealer::generate().expect("a key")));
-    let misspelt = RawCall::from(json!({"id": "1", "name": "asks", "args": {}})).with_resume(resume);
+    let stepper = Stepper::new(registry.clone())
+        .with_executor(Executor::new().with_sealer(Sealer::generate().expect("a key")));
+    let misspelt =
+        RawCall::from(json!({"id": "1", "name": "asks", "args": {}})).with_resume(resume);
     wait(async move {
         registry.visible_tools(&context).await;
         stepper.step(misspelt, &mut Turn::default()).await
@@ -270,7 +361,11 @@ fn a_list_shows_no_tool_a_state_that_was_not_opened() {
 #[test]
 fn respelt_numbers_are_the_same_arguments() {
     let tool = Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| {
-        if invocation.context.resume.is_some() { Outcome::ok(json!(1)) } else { Outcome::AskUser(Question::new("?")) }
+        if invocation.context.resume.is_some() {
+            Outcome::ok(json!(1))
+        } else {
+            Outcome::AskUser(Question::new("?"))
+        }
     })
     .expect("a tool");
     let executor = Executor::new().with_sealer(Sealer::generate().expect("a key"));
@@ -284,6 +379,10 @@ fn respelt_numbers_are_the_same_arguments() {
     ] {
         let sealed = state(&call(&executor, &tool, asked, CallContext::default()));
         let context = answered(CallContext::default(), json!("yes"), Some(&sealed));
-        assert_eq!(ending(&call(&executor, &tool, respelt, context).result), expected, "{asked} as {respelt}");
+        assert_eq!(
+            ending(&call(&executor, &tool, respelt, context).result),
+            expected,
+            "{asked} as {respelt}"
+        );
     }
 }

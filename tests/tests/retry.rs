@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell::{
-    Breaker, BreakerState, CallOptions, Completion, Component, Definition, Engine, Event, Executor, HandlerError,
-    Invocation, Limits, ManualClock, Outcome, Placement, Retry, Tool, ToolCall,
+    Breaker, BreakerState, CallOptions, Completion, Component, Definition, Engine, Event, Executor,
+    HandlerError, Invocation, Limits, ManualClock, Outcome, Placement, Retry, Tool, ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, engine, load, wait};
 
 fn mischief(placement: Placement) -> Component {
-    load(&engine(placement, env!("CARGO_TARGET_TMPDIR")), toolcell_test_guests::bytes("mischief")).expect("it loads")
+    load(&engine(placement, env!("CARGO_TARGET_TMPDIR")), toolcell_test_guests::bytes("mischief"))
+        .expect("it loads")
 }
 
 /// A call, and a word for each of its events: the line of a log, the kind of any other.
@@ -22,10 +23,15 @@ fn run(tool: &Tool, arguments: &str, limits: Limits) -> (Completion, Vec<String>
     let sink = Arc::clone(&events);
     let executor = Executor::new().with_limits(limits).with_events(move |event: Event| {
         let json = serde_json::to_value(&event).expect("an event is JSON");
-        let word = if let Event::Log { message, .. } = event { json!(message) } else { json["type"].clone() };
+        let word = if let Event::Log { message, .. } = event {
+            json!(message)
+        } else {
+            json["type"].clone()
+        };
         sink.lock().expect("no panic").push(word.as_str().expect("a word").to_owned());
     });
-    let (tool, call) = (tool.clone(), ToolCall::new("call-1", tool.definition().name.as_str(), arguments));
+    let (tool, call) =
+        (tool.clone(), ToolCall::new("call-1", tool.definition().name.as_str(), arguments));
     let completion = wait(async move { executor.call(&tool, call, CallOptions::default()).await });
     let events = std::mem::take(&mut *events.lock().expect("no panic"));
     (completion, events)
@@ -39,24 +45,40 @@ fn attempts_share_one_budget() {
         assert_eq!(ending(&failed.result), "error", "nothing is tried twice unasked: {failed:?}");
         let one = failed.usage.fuel.expect("a metered call");
 
-        let retry = Retry::fixed(Duration::from_secs(1)).with_clock(Arc::new(ManualClock::automatic()));
+        let retry =
+            Retry::fixed(Duration::from_secs(1)).with_clock(Arc::new(ManualClock::automatic()));
         let flaky = flaky.with_retry(retry);
         let (answered, events) = run(&flaky, r#"{"answers_at": 3}"#, Limits::default());
-        assert_eq!(answered.result.value().expect("an answer").to_value(), json!(3), "{placement:?}");
+        assert_eq!(
+            answered.result.value().expect("an answer").to_value(),
+            json!(3),
+            "{placement:?}"
+        );
         let (began, ended) = ("tool_execution_started", "tool_execution_completed");
         assert_eq!(events, [began, "attempt 1", "attempt 2", "attempt 3", ended], "{placement:?}");
         let (usage, single) = (answered.usage, failed.usage);
         assert!(usage.fuel.is_some_and(|fuel| fuel > 2 * one), "{usage:?}, each {one}");
-        assert_eq!((usage.host_calls, usage.log_bytes), (3 * single.host_calls, 3 * single.log_bytes));
+        assert_eq!(
+            (usage.host_calls, usage.log_bytes),
+            (3 * single.host_calls, 3 * single.log_bytes)
+        );
         assert_eq!(usage.peak_memory, single.peak_memory, "one cell at a time");
 
         let never = r#"{"answers_at": 9}"#;
         let limit = one * 5 / 2;
         let (spent, _) = run(&flaky, never, Limits::default().with_fuel(limit));
         assert_eq!(ending(&spent.result), "timeout/fuel", "{placement:?}: {spent:?}");
-        assert!(spent.usage.fuel.is_some_and(|fuel| (2 * one..=limit).contains(&fuel)), "{spent:?}, each {one}");
-        let (chatty, _) = run(&flaky, never, Limits::default().with_host_calls(2 * single.host_calls));
-        assert_eq!(ending(&chatty.result), "handler_raised/host_call+host_calls", "{placement:?}: {chatty:?}");
+        assert!(
+            spent.usage.fuel.is_some_and(|fuel| (2 * one..=limit).contains(&fuel)),
+            "{spent:?}, each {one}"
+        );
+        let (chatty, _) =
+            run(&flaky, never, Limits::default().with_host_calls(2 * single.host_calls));
+        assert_eq!(
+            ending(&chatty.result),
+            "handler_raised/host_call+host_calls",
+            "{placement:?}: {chatty:?}"
+        );
         let (_, events) = run(&flaky, never, Limits::default().with_log(2 * single.log_bytes));
         assert_eq!(events, [began, "attempt 1", "attempt 2", ended], "{placement:?}");
     }
@@ -87,26 +109,31 @@ fn a_native_handler_sees_its_attempts_number() {
 fn a_guest_that_hangs_is_tried_again() {
     let retry = || {
         let clock = Arc::new(ManualClock::automatic());
-        Retry::fixed(Duration::from_millis(1)).with_clock(clock).with_attempt_timeout(Duration::from_millis(20))
+        Retry::fixed(Duration::from_millis(1))
+            .with_clock(clock)
+            .with_attempt_timeout(Duration::from_millis(20))
     };
     for placement in PLACEMENTS {
         let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
         let sleeps = Hostile::new(Place::Execute, Misdeed::Sleep).component();
         let sleeps = load(&engine, sleeps).expect("it loads").tools()[0].clone();
-        let (once, _) = run(&sleeps, "{}", Limits::default().with_timeout(Duration::from_millis(20)));
+        let (once, _) =
+            run(&sleeps, "{}", Limits::default().with_timeout(Duration::from_millis(20)));
         let (tried, events) = run(&sleeps.with_retry(retry()), "{}", Limits::default());
         assert_eq!(ending(&tried.result), "timeout/blocked", "{placement:?}");
         assert_eq!(tried.usage.host_calls, 3 * once.usage.host_calls, "{placement:?}");
         assert_eq!(events, ["tool_execution_started", "tool_execution_completed"], "{placement:?}");
     }
     let definition = Definition::new("native", "").expect("a name");
-    let hangs_once = Tool::native(definition, async |_: Value, invocation: Arc<Invocation>| -> Value {
-        if invocation.context.attempt == Some(1) {
-            std::future::pending::<()>().await;
-        }
-        json!(invocation.context.attempt)
-    });
-    let (answered, _) = run(&hangs_once.expect("a tool").with_retry(retry()), "{}", Limits::default());
+    let hangs_once =
+        Tool::native(definition, async |_: Value, invocation: Arc<Invocation>| -> Value {
+            if invocation.context.attempt == Some(1) {
+                std::future::pending::<()>().await;
+            }
+            json!(invocation.context.attempt)
+        });
+    let (answered, _) =
+        run(&hangs_once.expect("a tool").with_retry(retry()), "{}", Limits::default());
     assert_eq!(answered.result.value().map(|value| value.as_str()), Some("2"), "{answered:?}");
 }
 
@@ -115,17 +142,25 @@ fn a_guest_that_hangs_is_tried_again() {
 fn a_breaker_hears_of_every_ending() {
     let definition = || Definition::new("native", "").expect("a name");
     let panics = Tool::native(definition(), async |_: Value| -> Value { panic!("ouch") });
-    let stuck = Tool::native(definition(), async |_: Value| -> Value { std::future::pending().await });
+    let stuck =
+        Tool::native(definition(), async |_: Value| -> Value { std::future::pending().await });
     let works = Tool::native(definition(), async |_: Value| json!(1));
     let dives = mischief(Placement::Cells).tool("dive").expect("the tool").clone();
     let short = Limits::default().with_timeout(Duration::from_millis(20));
     for (tool, limits, first, second) in [
-        (panics.expect("a tool"), Limits::default(), "handler_raised/native_panic", "refusal/circuit_open"),
+        (
+            panics.expect("a tool"),
+            Limits::default(),
+            "handler_raised/native_panic",
+            "refusal/circuit_open",
+        ),
         (stuck.expect("a tool"), short, "timeout/blocked", "refusal/circuit_open"),
         (dives, Limits::default(), "handler_raised/stack_overflow", "refusal/circuit_open"),
         (works.expect("a tool"), Limits::default(), "ok", "ok"),
     ] {
-        let tool = tool.with_breaker(Breaker::default().with_failures(1).with_open_time(Duration::from_secs(3600)));
+        let tool = tool.with_breaker(
+            Breaker::default().with_failures(1).with_open_time(Duration::from_secs(3600)),
+        );
         let endings = [(); 2].map(|()| ending(&run(&tool, "{}", limits).0.result));
         assert_eq!(endings, [first, second]);
         let is_open = tool.breaker_state() == Some(BreakerState::Open);
@@ -138,11 +173,18 @@ fn a_breaker_hears_of_every_ending() {
 fn waiting_in_vain_for_a_cell_opens_no_breaker() {
     for placement in PLACEMENTS {
         let engine = Engine::builder().placement(placement).cells(1).build().expect("an engine");
-        let tool = |guest: Hostile| load(&engine, guest.component()).expect("it loads").tools()[0].clone();
+        let tool =
+            |guest: Hostile| load(&engine, guest.component()).expect("it loads").tools()[0].clone();
         let sleeper = tool(Hostile::new(Place::Execute, Misdeed::Sleep));
-        let good = tool(Hostile::answering(Answer::Echo)).with_breaker(Breaker::default().with_failures(1));
-        let executor = Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(3600)));
-        let mut sleeps = Box::pin(executor.call(&sleeper, ToolCall::new("1", "hostile", "{}"), CallOptions::default()));
+        let good = tool(Hostile::answering(Answer::Echo))
+            .with_breaker(Breaker::default().with_failures(1));
+        let executor =
+            Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(3600)));
+        let mut sleeps = Box::pin(executor.call(
+            &sleeper,
+            ToolCall::new("1", "hostile", "{}"),
+            CallOptions::default(),
+        ));
         assert!(sleeps.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         let short = Limits::default().with_timeout(Duration::from_millis(20));
         let endings = [(); 2].map(|()| ending(&run(&good, "{}", short).0.result));

@@ -7,15 +7,16 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 use toolcell::{
-    Breaker, CallContext, CallOptions, CallResult, Completion, Definition, Executor, Handler, HandlerFuture,
-    Invocation, Json, Limits, Placement, Registry, Sealer, Timeout, Tool, ToolCall, ToolError, ValidateFuture,
-    VisibleFuture,
+    Breaker, CallContext, CallOptions, CallResult, Completion, Definition, Executor, Handler,
+    HandlerFuture, Invocation, Json, Limits, Placement, Registry, Sealer, Timeout, Tool, ToolCall,
+    ToolError, ValidateFuture, VisibleFuture,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, context, ending, engine, load, wait};
 
 fn definition(name: &str) -> Definition {
-    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    let schema =
+        json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     Definition::new(name, "").expect("a name").with_parameters(schema)
 }
 
@@ -35,11 +36,14 @@ fn is_admin(context: &CallContext) -> bool {
 
 fn call(tool: &Tool, name: &str, arguments: &str, context: CallContext) -> Completion {
     let (tool, call) = (tool.clone(), ToolCall::new("1", name, arguments));
-    wait(async move { Executor::new().call(&tool, call, CallOptions::default().with_context(context)).await })
+    wait(async move {
+        Executor::new().call(&tool, call, CallOptions::default().with_context(context)).await
+    })
 }
 
 fn wasm(guest: Hostile) -> Tool {
-    let component = load(&engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR")), guest.component()).expect("loads");
+    let component = load(&engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR")), guest.component())
+        .expect("loads");
     component.tools()[0].clone()
 }
 
@@ -68,7 +72,10 @@ fn a_tool_that_hides_itself_is_hidden_however_its_call_ends() {
 
 #[test]
 fn an_embedders_rules_refuse_before_the_handler_runs() {
-    for tool in [native("t"), wasm(Hostile { parameters: None, name: "t", ..Hostile::answering(Answer::Echo) })] {
+    for tool in [
+        native("t"),
+        wasm(Hostile { parameters: None, name: "t", ..Hostile::answering(Answer::Echo) }),
+    ] {
         let hidden = tool.clone().with_visibility(|_, context| is_admin(context));
         let picky = tool.clone().with_can_execute(|call| call.id != "1");
         let checked = tool.clone().with_validator(|arguments| match arguments["n"].as_i64() {
@@ -80,7 +87,9 @@ fn an_embedders_rules_refuse_before_the_handler_runs() {
         let strict = picky.clone().with_can_execute(|_| true);
         let hidden_twice = hidden.clone().with_visibility(|_, _| true);
         let checked_twice = checked.clone().with_validator(|_| Vec::new());
-        let manual = Tool::manual(definition("t")).expect("a tool").with_visibility(|_, context| is_admin(context));
+        let manual = Tool::manual(definition("t"))
+            .expect("a tool")
+            .with_visibility(|_, context| is_admin(context));
         for (tool, arguments, who, expected) in [
             (&hidden, r#"{"n": 1}"#, "admin", "ok"),
             (&hidden, r#"{"n": 1}"#, "guest", "refusal/not_visible"),
@@ -98,17 +107,25 @@ fn an_embedders_rules_refuse_before_the_handler_runs() {
             (&broken, r#"{"n": 1}"#, "guest", "handler_raised/native_panic"),
         ] {
             let completion = call(tool, "t", arguments, role(who));
-            assert_eq!(ending(&completion.result), expected, "{arguments} of {who}: {completion:?}");
+            assert_eq!(
+                ending(&completion.result),
+                expected,
+                "{arguments} of {who}: {completion:?}"
+            );
         }
-        assert!(tool.can_execute(&ToolCall::new("1", "t", "")) && !tool.can_execute(&ToolCall::new("1", "u", "")));
+        assert!(
+            tool.can_execute(&ToolCall::new("1", "t", ""))
+                && !tool.can_execute(&ToolCall::new("1", "u", ""))
+        );
     }
 }
 
 /// The observer of checks hears of what a tool is asked beside its calls. The checks of a call are on its receipt.
 #[test]
 fn the_fuel_of_checks_beside_calls_is_told_apart() {
-    let [tool, validating] = [Place::Visible, Place::Validate]
-        .map(|place| wasm(Hostile { parameters: None, name: "t", ..Hostile::new(place, Misdeed::None) }));
+    let [tool, validating] = [Place::Visible, Place::Validate].map(|place| {
+        wasm(Hostile { parameters: None, name: "t", ..Hostile::new(place, Misdeed::None) })
+    });
     let told = Arc::new(AtomicU64::new(0));
     let sum = Arc::clone(&told);
     let executor = Executor::new().with_check_fuel(move |fuel| {
@@ -127,7 +144,10 @@ fn the_fuel_of_checks_beside_calls_is_told_apart() {
         let call = || ToolCall::new("1", "t", "{}");
         assert_eq!(executor.is_visible(&tool, None, &CallContext::default()).await, Some(true));
         assert!(hears().await, "visible");
-        assert_eq!(executor.validate(&validating, call(), CallOptions::default()).await, Ok(vec![]));
+        assert_eq!(
+            executor.validate(&validating, call(), CallOptions::default()).await,
+            Ok(vec![])
+        );
         assert!(hears().await, "validate");
         let completion = executor.call(&tool, call(), CallOptions::default()).await;
         assert!(completion.usage.fuel.is_some_and(|fuel| fuel > 0), "{completion:?}");
@@ -145,14 +165,20 @@ fn visibility_sees_the_arguments_of_a_call() {
     let knows = |arguments: &Value| arguments.is_null() || arguments["word"] == "xyzzy";
     let definition = || {
         let properties = json!({"word": {"type": "string"}, "times": {"type": "integer"}});
-        Definition::new("opens", "").expect("a name").with_parameters(json!({"properties": properties}))
+        Definition::new("opens", "")
+            .expect("a name")
+            .with_parameters(json!({"properties": properties}))
     };
     let ruled = Tool::native(definition(), async |_: Value| json!("open")).expect("a tool");
     let ruled = ruled.with_visibility(move |arguments, _| knows(arguments));
     let asked = Tool::with_handler(definition(), Knows).expect("a tool");
     let guest = |placement| {
         let engine = engine(placement, env!("CARGO_TARGET_TMPDIR"));
-        load(&engine, toolcell_test_guests::bytes("mischief")).expect("loads").tool("opens").expect("a tool").clone()
+        load(&engine, toolcell_test_guests::bytes("mischief"))
+            .expect("loads")
+            .tool("opens")
+            .expect("a tool")
+            .clone()
     };
     for tool in [ruled, guest(PLACEMENTS[0]), guest(PLACEMENTS[1])] {
         let listed = tool.clone();
@@ -164,15 +190,27 @@ fn visibility_sees_the_arguments_of_a_call() {
             (json!({"word": "guess", "times": "x"}), "refusal/not_visible"),
         ] {
             let completion = call(&tool, "opens", &arguments.to_string(), CallContext::default());
-            assert_eq!(ending(&completion.result), expected, "{arguments} of {tool:?}: {completion:?}");
+            assert_eq!(
+                ending(&completion.result),
+                expected,
+                "{arguments} of {tool:?}: {completion:?}"
+            );
             let (shown, told) = (tool.clone(), expected != "refusal/not_visible");
-            let visible = wait(async move { shown.is_visible_with(&arguments, &CallContext::default()).await });
+            let visible =
+                wait(
+                    async move { shown.is_visible_with(&arguments, &CallContext::default()).await },
+                );
             assert_eq!(visible, told, "{tool:?}");
         }
     }
-    for (arguments, expected) in [(json!({"word": "xyzzy"}), true), (json!({}), false), (Value::Null, true)] {
+    for (arguments, expected) in
+        [(json!({"word": "xyzzy"}), true), (json!({}), false), (Value::Null, true)]
+    {
         let tool = asked.clone();
-        assert_eq!(wait(async move { tool.is_visible_with(&arguments, &CallContext::default()).await }), expected);
+        assert_eq!(
+            wait(async move { tool.is_visible_with(&arguments, &CallContext::default()).await }),
+            expected
+        );
     }
 }
 
@@ -194,8 +232,10 @@ impl Handler for Knows {
 /// A component's tool that fails rests like any other.
 #[test]
 fn a_tool_that_keeps_failing_is_given_a_rest() {
-    let tool = wasm(Hostile::new(Place::Execute, Misdeed::Abort)).with_breaker(Breaker::default().with_failures(2));
-    let endings = [(); 4].map(|()| ending(&call(&tool, "hostile", "{}", CallContext::default()).result));
+    let tool = wasm(Hostile::new(Place::Execute, Misdeed::Abort))
+        .with_breaker(Breaker::default().with_failures(2));
+    let endings =
+        [(); 4].map(|()| ending(&call(&tool, "hostile", "{}", CallContext::default()).result));
     let (raised, rests) = ("handler_raised/unreachable", "refusal/circuit_open");
     assert_eq!(endings, [raised, raised, rests, rests]);
 }
@@ -203,10 +243,15 @@ fn a_tool_that_keeps_failing_is_given_a_rest() {
 #[test]
 fn all_that_is_wrong_is_told_without_a_call() {
     let checked = native("t").with_validator(|_| vec!["one".into(), "two".into()]);
-    let own = wasm(Hostile { problem: Some("not on a Sunday"), ..Hostile::answering(Answer::Echo) });
+    let own =
+        wasm(Hostile { problem: Some("not on a Sunday"), ..Hostile::answering(Answer::Echo) });
     let spins = wasm(Hostile::new(Place::Validate, Misdeed::Spin));
     // A caller that may not see a tool is not told what it takes.
-    let hides = wasm(Hostile { visible: false, problem: Some("not on a Sunday"), ..Hostile::answering(Answer::Echo) });
+    let hides = wasm(Hostile {
+        visible: false,
+        problem: Some("not on a Sunday"),
+        ..Hostile::answering(Answer::Echo)
+    });
     let hidden = checked.clone().with_visibility(|_, _| false);
     let not_visible = "this tool is not available in this context";
     for (tool, arguments, expected) in [
@@ -220,14 +265,17 @@ fn all_that_is_wrong_is_told_without_a_call() {
         (&own, "[]", Ok(vec!["expected an object, got an array"])),
         (&spins, "{}", Err("timeout/fuel")),
     ] {
-        let (tool, call) = (tool.clone(), ToolCall::new("1", tool.definition().name.as_str(), arguments));
+        let (tool, call) =
+            (tool.clone(), ToolCall::new("1", tool.definition().name.as_str(), arguments));
         let limits = toolcell::Limits::default().with_fuel(20_000_000);
         let options = CallOptions::default().with_limits(limits);
         let found = wait(async move { Executor::new().validate(&tool, call, options).await });
         let found = found
             .map(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>())
             .map_err(|error| toolcell_tests::tool_error(&error));
-        let expected = expected.map(|faults| faults.into_iter().map(str::to_owned).collect()).map_err(str::to_owned);
+        let expected = expected
+            .map(|faults| faults.into_iter().map(str::to_owned).collect())
+            .map_err(str::to_owned);
         assert_eq!(found, expected, "{arguments}");
     }
 }
@@ -252,7 +300,9 @@ fn a_list_shows_what_is_offered() {
                 guest("spins", Hostile::new(Place::Visible, Misdeed::Spin)),
             ])
             .expect("names of their own");
-        for (who, expected) in [("admin", vec!["open", "admins", "shows"]), ("guest", vec!["open", "shows"])] {
+        for (who, expected) in
+            [("admin", vec!["open", "admins", "shows"]), ("guest", vec!["open", "shows"])]
+        {
             let (registry, context) = (registry.clone(), role(who));
             let visible = wait(async move { registry.visible_tools(&context).await });
             let names: Vec<_> = visible.iter().map(|tool| tool.definition().name.clone()).collect();
@@ -301,7 +351,9 @@ impl Handler for Slow {
 #[test]
 fn a_list_asks_its_tools_side_by_side() {
     let (registry, slow) = (Registry::new(), Slow::new(3));
-    registry.register_all(["a", "b", "c"].map(|name| slow.tool(definition(name)))).expect("names of their own");
+    registry
+        .register_all(["a", "b", "c"].map(|name| slow.tool(definition(name))))
+        .expect("names of their own");
     let visible = wait(async move { registry.visible_tools(&CallContext::default()).await });
     assert_eq!(visible.len(), 3);
 }
@@ -311,9 +363,15 @@ fn a_list_asks_its_tools_side_by_side() {
 fn a_check_without_a_call_is_the_calls() {
     let (slow, own) = (Slow::new(1), Duration::from_millis(10));
     let tool = slow.tool(definition("t").with_max_execution(own));
-    let options = CallOptions::default().with_limits(Limits::default().with_timeout(Duration::from_secs(3600)));
+    let options = CallOptions::default()
+        .with_limits(Limits::default().with_timeout(Duration::from_secs(3600)));
     let call = ToolCall::new("1", "alias", r#"{"n": 1}"#);
     let found = wait(async move { Executor::new().validate(&tool, call, options).await });
-    let Err(ToolError::Timeout(Timeout::Blocked { budget, .. })) = found else { panic!("{found:?}") };
-    assert_eq!((budget, slow.checked.lock().expect("no panic").as_slice()), (own, ["t".to_owned()].as_slice()));
+    let Err(ToolError::Timeout(Timeout::Blocked { budget, .. })) = found else {
+        panic!("{found:?}")
+    };
+    assert_eq!(
+        (budget, slow.checked.lock().expect("no panic").as_slice()),
+        (own, ["t".to_owned()].as_slice())
+    );
 }

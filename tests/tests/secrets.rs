@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use toolcell::kv::SqliteStore;
 use toolcell::{
-    CallOptions, Component, Engine, Event, Executor, Grants, LogLevel, LogSource, Missing, Placed, Secret, SecretUse,
-    StoredSecrets, Tool, ToolCall,
+    CallOptions, Component, Engine, Event, Executor, Grants, LogLevel, LogSource, Missing, Placed,
+    Secret, SecretUse, StoredSecrets, Tool, ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::server::{Server, response};
@@ -35,16 +35,25 @@ struct Scene {
 impl Scene {
     fn of(name: &'static str, placement: toolcell::Placement, grants: Grants) -> Self {
         let secret = |value| Secret::new(value).expect("a secret");
-        let secrets = StoredSecrets::default().with("gossip_key", secret(OWN)).with("fetch_token", secret(OWN));
+        let secrets = StoredSecrets::default()
+            .with("gossip_key", secret(OWN))
+            .with("fetch_token", secret(OWN));
         let secrets = secrets.with_tenant("b", "key", secret(ANOTHERS));
         let cache = concat!(env!("CARGO_TARGET_TMPDIR"), "/secrets");
-        let builder = Engine::builder().cells(4).placement(placement).keys(SqliteStore::in_memory()).secrets(secrets);
+        let builder = Engine::builder()
+            .cells(4)
+            .placement(placement)
+            .keys(SqliteStore::in_memory())
+            .secrets(secrets);
         let engine = builder.cache(cache).build().expect("an engine");
-        let loaded = wait(async move { Component::load_with(&engine, bytes(name), grants, Missing::Refused).await });
+        let loaded = wait(async move {
+            Component::load_with(&engine, bytes(name), grants, Missing::Refused).await
+        });
         let tool = loaded.expect("it loads").tools()[0].clone();
         let events = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&events);
-        let executor = Executor::new().with_events(move |event: Event| heard.lock().expect("events").push(event));
+        let executor = Executor::new()
+            .with_events(move |event: Event| heard.lock().expect("events").push(event));
         Self { executor, tool, events }
     }
 
@@ -52,7 +61,8 @@ impl Scene {
         let call = ToolCall::new("1", self.tool.definition().name.as_str(), arguments.to_string());
         let (executor, tool) = (self.executor.clone(), self.tool.clone());
         let options = CallOptions::default().with_context(context(&json!({"tenant": "a"})));
-        serde_json::to_value(wait(async move { executor.call(&tool, call, options).await }).result).expect("JSON")
+        serde_json::to_value(wait(async move { executor.call(&tool, call, options).await }).result)
+            .expect("JSON")
     }
 
     fn gossip(&self, how: &str, words: &str) -> Value {
@@ -72,7 +82,10 @@ fn reveals(server: &Server, secret: Option<&str>) -> Grants {
     grants.keys.push("write *".parse().expect("a rule"));
     grants.http.push(server.rule("GET,POST", "/"));
     if let Some(path) = secret {
-        grants.secrets.insert("gossip_key".into(), SecretUse::new(server.rule("GET,POST", path), Placed::Bearer));
+        grants.secrets.insert(
+            "gossip_key".into(),
+            SecretUse::new(server.rule("GET,POST", path), Placed::Bearer),
+        );
     }
     grants
 }
@@ -90,8 +103,8 @@ fn a_secret_is_blacked_out_wherever_a_tool_says_it() {
     for placement in PLACEMENTS {
         let scene = Scene::of("gossip", placement, reveals(&server, None));
         for how in [
-            "value", "deep", "pieces", "beside", "error", "ask", "halt", "log", "stdout", "stderr", "progress",
-            "panic", "keep", "recall",
+            "value", "deep", "pieces", "beside", "error", "ask", "halt", "log", "stdout", "stderr",
+            "progress", "panic", "keep", "recall",
         ] {
             let result = scene.gossip(how, "");
             let events = serde_json::to_string(&scene.heard()).expect("JSON");
@@ -100,10 +113,16 @@ fn a_secret_is_blacked_out_wherever_a_tool_says_it() {
             assert!(!shows(&all, OWN), "{how}: {all}");
         }
         assert_eq!(scene.gossip("value", "")["ok"]["value"], "[redacted]");
-        assert_eq!(scene.gossip("deep", "")["ok"]["value"], json!({"[redacted]": [1.5, {"a": "<[redacted]>"}]}));
+        assert_eq!(
+            scene.gossip("deep", "")["ok"]["value"],
+            json!({"[redacted]": [1.5, {"a": "<[redacted]>"}]})
+        );
         // The last words of a guest are the error's.
         let panicked = scene.gossip("panic", "");
-        assert!(panicked["tool_error"]["message"].as_str().expect("words").contains("[redacted]"), "{panicked}");
+        assert!(
+            panicked["tool_error"]["message"].as_str().expect("words").contains("[redacted]"),
+            "{panicked}"
+        );
     }
     assert_eq!(server.requests().len(), 0);
 }
@@ -131,14 +150,21 @@ fn a_value_leaves_with_no_request_but_to_where_it_is_bound() {
     let scene = Scene::of("gossip", PLACEMENTS[0], reveals(&server, Some("/own")));
     for how in ["query", "header", "body"] {
         let denied = scene.gossip(how, &server.url("/x"));
-        let message = denied["error"]["message"].as_str().unwrap_or_else(|| panic!("{how}: {denied}"));
-        assert!(message.contains("contains the value of a secret") && !shows(message, OWN), "{message}");
+        let message =
+            denied["error"]["message"].as_str().unwrap_or_else(|| panic!("{how}: {denied}"));
+        assert!(
+            message.contains("contains the value of a secret") && !shows(message, OWN),
+            "{message}"
+        );
         let denials = scene.heard().into_iter().filter_map(|event| {
             let Event::Denied { denial, .. } = event else { return None };
             Some(serde_json::to_string(&denial).expect("JSON"))
         });
         let denials: Vec<_> = denials.collect();
-        assert!(denials.len() == 1 && denials[0].contains("\"secrets\"") && !shows(&denials[0], OWN), "{denials:?}");
+        assert!(
+            denials.len() == 1 && denials[0].contains("\"secrets\"") && !shows(&denials[0], OWN),
+            "{denials:?}"
+        );
     }
     assert_eq!(server.requests().len(), 0);
     for how in ["query", "header", "body"] {
@@ -146,7 +172,8 @@ fn a_value_leaves_with_no_request_but_to_where_it_is_bound() {
     }
     // What was denied for where it goes shows the value no more.
     let elsewhere = format!("http://elsewhere.example/{OWN}");
-    let denied = format!("{} {:?}", scene.gossip("send", &format!("{elsewhere} body")), scene.heard());
+    let denied =
+        format!("{} {:?}", scene.gossip("send", &format!("{elsewhere} body")), scene.heard());
     assert!(denied.contains("denied") && !shows(&denied, OWN), "{denied}");
     assert_eq!(server.requests().len(), 3);
 }
@@ -161,10 +188,16 @@ fn secrets_that_a_tool_was_not_granted_do_not_leave_with_it() {
     for value in [OWN, ANOTHERS] {
         let denied = fetch.say(&json!({"url": server.url(&format!("/?q={value}"))}));
         assert!(denied["error"].is_object() && !shows(&denied.to_string(), value), "{denied}");
-        for (path, body) in [(format!("/{value}"), String::new()), ("/".to_owned(), format!("<{value}>"))] {
-            let arguments = json!({"authority": server.address.to_string(), "path": path, "body": body});
+        for (path, body) in
+            [(format!("/{value}"), String::new()), ("/".to_owned(), format!("<{value}>"))]
+        {
+            let arguments =
+                json!({"authority": server.address.to_string(), "path": path, "body": body});
             let denied = caller.say(&arguments);
-            assert!(denied["error"]["message"].as_str().expect("an error").contains("Denied"), "{denied}");
+            assert!(
+                denied["error"]["message"].as_str().expect("an error").contains("Denied"),
+                "{denied}"
+            );
             assert!(caller.heard().iter().any(|event| matches!(event, Event::Denied { .. })));
         }
     }
@@ -180,10 +213,16 @@ fn what_looks_like_a_secret_is_told_of() {
     let token = format!("{}{}", "AKIA", "A1".repeat(8));
     assert!(scene.gossip("send", &format!("{} key={token}", server.url("/")))["ok"].is_object());
     let warnings = scene.heard().into_iter().filter_map(|event| {
-        let Event::Log { source: LogSource::Host, level: LogLevel::Warn, message, .. } = event else { return None };
+        let Event::Log { source: LogSource::Host, level: LogLevel::Warn, message, .. } = event
+        else {
+            return None;
+        };
         Some(message)
     });
-    assert_eq!(warnings.collect::<Vec<_>>(), ["a request of the tool seems to carry an AWS access key"]);
+    assert_eq!(
+        warnings.collect::<Vec<_>>(),
+        ["a request of the tool seems to carry an AWS access key"]
+    );
     assert_eq!(server.requests().len(), 1);
 }
 
@@ -192,13 +231,20 @@ fn what_a_server_learnt_comes_back_in_no_other_answer_either() {
     let server = server();
     let mut grants = Grants::default();
     grants.http.push(server.rule("GET,POST", "/"));
-    grants.secrets.insert("fetch_token".into(), SecretUse::new(server.rule("GET,POST", "/own"), Placed::Bearer));
+    grants.secrets.insert(
+        "fetch_token".into(),
+        SecretUse::new(server.rule("GET,POST", "/own"), Placed::Bearer),
+    );
     let scene = Scene::of("fetch", PLACEMENTS[0], grants);
     let page = scene.say(&json!({"url": server.url("/own"), "with_token": true}));
     assert_eq!(page["ok"]["value"]["status"], 200, "{page}");
     let page = scene.say(&json!({"url": server.url("/"), "with_token": false}));
     let text = page["ok"]["value"]["text"].as_str().unwrap_or_else(|| panic!("{page}"));
     assert!(text.contains("Bearer [redacted]") && !shows(text, OWN), "{text}");
-    assert_eq!(text.matches("accept-encoding: identity").count(), 2, "what is compressed cannot be searched: {text}");
+    assert_eq!(
+        text.matches("accept-encoding: identity").count(),
+        2,
+        "what is compressed cannot be searched: {text}"
+    );
     assert!(server.requests()[0].contains(OWN));
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolcell::kv::{Entry, KeyStore, Namespace, Page, SqliteStore, StoreError};
 use toolcell::{
-    Access, CallOptions, Completion, Component, Definition, Directory, Engine, EngineBuilder, Executor, Grants, Limits,
-    Missing, Placement, Refusal, Tenant, Tool, ToolCall,
+    Access, CallOptions, Completion, Component, Definition, Directory, Engine, EngineBuilder,
+    Executor, Grants, Limits, Missing, Placement, Refusal, Tenant, Tool, ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bytes};
 use toolcell_tests::{PLACEMENTS, context, ending, load, wait};
@@ -26,7 +26,9 @@ fn engine(make: impl FnOnce(EngineBuilder) -> EngineBuilder) -> Engine {
 
 fn tool(engine: &Engine, component: &'static str, tool: &'static str, grants: Grants) -> Tool {
     let engine = engine.clone();
-    let load = async move { Component::load_with(&engine, bytes(component), grants, Missing::Denied).await };
+    let load = async move {
+        Component::load_with(&engine, bytes(component), grants, Missing::Denied).await
+    };
     wait(load).expect("it loads").tool(tool).expect("the tool").clone()
 }
 
@@ -65,7 +67,13 @@ impl KeyStore for Gated {
         self.past_the_gate(whose).get(whose, key)
     }
 
-    fn set(&self, whose: &Namespace, key: &str, data: &[u8], ttl: Option<Duration>) -> Result<u64, StoreError> {
+    fn set(
+        &self,
+        whose: &Namespace,
+        key: &str,
+        data: &[u8],
+        ttl: Option<Duration>,
+    ) -> Result<u64, StoreError> {
         self.past_the_gate(whose).set(whose, key, data, ttl)
     }
 
@@ -84,7 +92,13 @@ impl KeyStore for Gated {
         self.past_the_gate(whose).compare_and_swap(whose, key, expected, data, ttl)
     }
 
-    fn list(&self, whose: &Namespace, prefix: &str, cursor: Option<&str>, most: usize) -> Result<Page, StoreError> {
+    fn list(
+        &self,
+        whose: &Namespace,
+        prefix: &str,
+        cursor: Option<&str>,
+        most: usize,
+    ) -> Result<Page, StoreError> {
         self.past_the_gate(whose).list(whose, prefix, cursor, most)
     }
 }
@@ -93,7 +107,9 @@ impl KeyStore for Gated {
 #[test]
 fn a_tenant_whose_store_hangs_holds_up_no_other() {
     let ((began, begun), (opens, gate)) = (mpsc::channel(), mpsc::channel());
-    let engine = engine(|engine| engine.keys(Gated { store: SqliteStore::in_memory(), began, gate: Mutex::new(gate) }));
+    let engine = engine(|engine| {
+        engine.keys(Gated { store: SqliteStore::in_memory(), began, gate: Mutex::new(gate) })
+    });
     let mut grants = Grants::default();
     grants.keys.push("write notes/*".parse().expect("a rule"));
     let notes = tool(&engine, "notes", "notes", grants);
@@ -104,7 +120,9 @@ fn a_tenant_whose_store_hangs_holds_up_no_other() {
     let add = json!({"action": "add", "title": "milk", "text": "two litres"});
     let (stuck, arguments) = (notes.clone(), add.clone());
     let hogs: Vec<_> = wait(async move {
-        (0..SHARE).map(|_| tokio::spawn(made(stuck.clone(), arguments.clone(), of("hog")))).collect()
+        (0..SHARE)
+            .map(|_| tokio::spawn(made(stuck.clone(), arguments.clone(), of("hog"))))
+            .collect()
     });
     for _ in 0..SHARE {
         begun.recv().expect("a call waits for the store");
@@ -122,7 +140,11 @@ fn a_tenant_whose_store_hangs_holds_up_no_other() {
         assert_eq!(ending(&call(&notes, &add, other).result), "ok");
     }
     let read = call(&clerk, &json!({"steps": [["read", "/data/a"]]}), of("hog"));
-    assert_eq!(read.result.value().map(|value| value.as_str()), Some(r#"["inside"]"#), "files are not keys");
+    assert_eq!(
+        read.result.value().map(|value| value.as_str()),
+        Some(r#"["inside"]"#),
+        "files are not keys"
+    );
     drop(opens);
     // What was begun went on to its end: this note is another one.
     let another = json!({"action": "add", "title": "bread", "text": "one loaf"});
@@ -141,11 +163,17 @@ fn open_files_have_a_bound_that_the_tool_sees() {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("a"), "inside").expect("a file");
     let look = ["look", "/data/a"];
-    let clerk = |most| tool(&engine(|engine| engine.open_files(most)), "clerk", "clerk", reading(dir.path()));
+    let clerk = |most| {
+        tool(&engine(|engine| engine.open_files(most)), "clerk", "clerk", reading(dir.path()))
+    };
     let (few, none) = (clerk(6), clerk(0));
     for _ in 0..3 {
         // The directory itself is one.
-        let all = call(&few, &json!({"steps": [look, look, look, look, look, look, ["release"], look]}), of_none());
+        let all = call(
+            &few,
+            &json!({"steps": [look, look, look, look, look, look, ["release"], look]}),
+            of_none(),
+        );
         let answers = all.result.value().expect("an answer").as_str().to_owned();
         let answers: Vec<String> = serde_json::from_str(&answers).expect("a list");
         assert_eq!(answers.iter().filter(|answer| *answer == "done").count(), 7, "{answers:?}");
@@ -153,7 +181,10 @@ fn open_files_have_a_bound_that_the_tool_sees() {
         // A tenant has half of it.
         let some = call(&few, &json!({"steps": [look, look, look]}), of("a"));
         let answers = some.result.value().expect("an answer").as_str().to_owned();
-        assert!(answers.starts_with(r#"["done","done","#) && !answers.ends_with(r#""done"]"#), "{answers}");
+        assert!(
+            answers.starts_with(r#"["done","done","#) && !answers.ends_with(r#""done"]"#),
+            "{answers}"
+        );
     }
     let refused = call(&none, &json!({"steps": [look]}), of_none());
     assert_eq!(ending(&refused.result), "handler_raised/host_call+open_files");
@@ -171,11 +202,15 @@ fn a_tenant_with_endless_calls_costs_the_others_none() {
     let others: Vec<String> = (0..9).map(|number| format!("tenant {number}")).collect();
     for placement in PLACEMENTS {
         let engine = engine(|engine| engine.cells(CELLS).placement(placement));
-        let tool = |of: Hostile| load(&engine, of.component()).expect("it loads").tool("hostile").expect("it").clone();
-        let endless = [Misdeed::Spin, Misdeed::Sleep].map(|misdeed| tool(Hostile::new(Place::Execute, misdeed)));
+        let tool = |of: Hostile| {
+            load(&engine, of.component()).expect("it loads").tool("hostile").expect("it").clone()
+        };
+        let endless = [Misdeed::Spin, Misdeed::Sleep]
+            .map(|misdeed| tool(Hostile::new(Place::Execute, misdeed)));
         let good = tool(Hostile::answering(Answer::Echo));
         let all = |_| {
-            let calls: Vec<_> = others.iter().map(|other| made(good.clone(), json!({}), of(other))).collect();
+            let calls: Vec<_> =
+                others.iter().map(|other| made(good.clone(), json!({}), of(other))).collect();
             let ended = wait(async {
                 let mut ended = Vec::new();
                 for call in calls.into_iter().map(tokio::spawn).collect::<Vec<_>>() {
@@ -192,10 +227,16 @@ fn a_tenant_with_endless_calls_costs_the_others_none() {
         // Where a guest runs in the caller's task it keeps the thread for as long as it can.
         let endless = if placement == Placement::Inline { &endless[1..] } else { &endless[..] };
         let hog = endless.iter().cycle().take(10 * CELLS as usize);
-        let mut hog: Vec<_> =
-            hog.map(|tool| Box::pin(executor.call(tool, ToolCall::new("1", "hostile", "{}"), of("hog")))).collect();
+        let mut hog: Vec<_> = hog
+            .map(|tool| {
+                Box::pin(executor.call(tool, ToolCall::new("1", "hostile", "{}"), of("hog")))
+            })
+            .collect();
         let mut context = Context::from_waker(Waker::noop());
-        assert!(hog.iter_mut().all(|call| call.as_mut().poll(&mut context).is_pending()), "{placement:?}");
+        assert!(
+            hog.iter_mut().all(|call| call.as_mut().poll(&mut context).is_pending()),
+            "{placement:?}"
+        );
         for endings in [first].into_iter().chain((0..5).map(all)) {
             assert_eq!(endings, ["ok"; 9], "{placement:?}");
         }
@@ -223,9 +264,16 @@ fn a_guest_that_appends_headers_for_ever_comes_to_an_end() {
     let mut grants = Grants::default();
     grants.http.push("https://example.com/".parse().expect("a rule"));
     let appender = tool(&engine(|engine| engine), "caller", "appender", grants);
-    let limits = Limits::default().with_fuel(u64::MAX).with_host_calls(u64::MAX).with_timeout(Duration::from_secs(60));
+    let limits = Limits::default()
+        .with_fuel(u64::MAX)
+        .with_host_calls(u64::MAX)
+        .with_timeout(Duration::from_secs(60));
     let ended = call(&appender, &json!({}), CallOptions::default().with_limits(limits));
-    assert_eq!((ending(&ended.result).as_str(), ended.usage.host_calls), ("handler_raised/host_call", 64), "{ended:?}");
+    assert_eq!(
+        (ending(&ended.result).as_str(), ended.usage.host_calls),
+        ("handler_raised/host_call", 64),
+        "{ended:?}"
+    );
 }
 
 /// Seen to fail with a tenant that is not defined narrowed by nothing.
@@ -235,10 +283,13 @@ fn where_tenants_are_defined_a_call_of_no_such_tenant_is_refused() {
     let definition = Definition::new("count", "Counts.").expect("a name").with_parameters(json!({
         "type": "object", "properties": {"secret_word": {"enum": ["a"]}}, "required": ["secret_word"],
     }));
-    let count = Tool::native(definition, async |_: Value| json!(MADE.fetch_add(1, Ordering::SeqCst))).expect("a tool");
+    let count =
+        Tool::native(definition, async |_: Value| json!(MADE.fetch_add(1, Ordering::SeqCst)))
+            .expect("a tool");
     let said = |executor: &Executor, tenant: Option<&str>, arguments: &str| {
         let options = tenant.map_or_else(CallOptions::default, of);
-        let (executor, count, call) = (executor.clone(), count.clone(), ToolCall::new("1", "count", arguments));
+        let (executor, count, call) =
+            (executor.clone(), count.clone(), ToolCall::new("1", "count", arguments));
         wait(async move { executor.call(&count, call, options).await }).result
     };
     let good = r#"{"secret_word": "a"}"#;
@@ -261,8 +312,15 @@ fn where_tenants_are_defined_a_call_of_no_such_tenant_is_refused() {
         assert_eq!(MADE.load(Ordering::SeqCst) - before, u64::from(expected == "ok"), "{tenant:?}");
     }
     // Whom it does not know learns nothing of what the tool takes.
-    let toolcell::CallResult::Refusal(refused) = said(&some, Some("b"), "{}") else { panic!("it was made") };
+    let toolcell::CallResult::Refusal(refused) = said(&some, Some("b"), "{}") else {
+        panic!("it was made")
+    };
     assert_eq!(refused, Refusal::UnknownTenant);
-    let narrow = some.with_untenanted(Tenant::default().with_limits(Limits::default().with_arguments(3)));
-    assert_eq!(ending(&said(&narrow, None, good)), "refusal/invalid_arguments", "it is narrowed like a tenant");
+    let narrow =
+        some.with_untenanted(Tenant::default().with_limits(Limits::default().with_arguments(3)));
+    assert_eq!(
+        ending(&said(&narrow, None, good)),
+        "refusal/invalid_arguments",
+        "it is narrowed like a tenant"
+    );
 }

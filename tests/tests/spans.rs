@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use futures_executor::block_on;
 use serde_json::Value;
-use toolcell::{CallContext, CallOptions, Definition, Executor, Registry, RunOptions, Runner, Tool, ToolCall};
+use toolcell::{
+    CallContext, CallOptions, Definition, Executor, Registry, RunOptions, Runner, Tool, ToolCall,
+};
 use tracing::Subscriber;
 use tracing_subscriber::fmt::format::FmtSpan;
 
@@ -28,7 +30,10 @@ impl io::Write for Lines {
 impl Lines {
     fn subscriber(&self) -> impl Subscriber + Send + Sync {
         let sink = self.clone();
-        let lines = tracing_subscriber::fmt().with_ansi(false).without_time().with_span_events(FmtSpan::CLOSE);
+        let lines = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .without_time()
+            .with_span_events(FmtSpan::CLOSE);
         lines.with_writer(move || sink.clone()).finish()
     }
 
@@ -39,10 +44,14 @@ impl Lines {
 
 /// The one line that says how the span of this call was closed.
 fn closed<'a>(text: &'a str, id: &str) -> &'a str {
-    let mut lines = text.lines().filter(|line| line.contains(&format!("id=\"{id}\" ")) && line.contains("close"));
+    let mut lines = text
+        .lines()
+        .filter(|line| line.contains(&format!("id=\"{id}\" ")) && line.contains("close"));
     match (lines.next(), lines.next()) {
         (Some(line), None) => line,
-        (first, _) => panic!("{} spans of `{id}`:\n{text}", if first.is_some() { "two" } else { "no" }),
+        (first, _) => {
+            panic!("{} spans of `{id}`:\n{text}", if first.is_some() { "two" } else { "no" })
+        }
     }
 }
 
@@ -59,7 +68,8 @@ fn a_span_per_call_says_how_it_ended() {
     };
     let tool = Tool::native(Definition::new("t", "").expect("a name"), handler).expect("a tool");
     let call = |id: &str, end: &str| {
-        let (executor, call) = (Executor::new(), ToolCall::new(id, "t", format!(r#"{{"end": "{end}"}}"#)));
+        let (executor, call) =
+            (Executor::new(), ToolCall::new(id, "t", format!(r#"{{"end": "{end}"}}"#)));
         let tool = tool.clone();
         async move { executor.call(&tool, call, CallOptions::default()).await }
     };
@@ -73,9 +83,15 @@ fn a_span_per_call_says_how_it_ended() {
     });
     let text = lines.text();
     let line = |id: &str| closed(&text, id);
-    assert!(line("good").contains(r#"outcome="ok""#) && line("good").contains("duration_us="), "{text}");
+    assert!(
+        line("good").contains(r#"outcome="ok""#) && line("good").contains("duration_us="),
+        "{text}"
+    );
     assert!(!line("good").contains("exception"), "{text}");
-    assert!(line("bad").contains(r#"outcome="tool_error""#) && line("bad").contains("ouch"), "{text}");
+    assert!(
+        line("bad").contains(r#"outcome="tool_error""#) && line("bad").contains("ouch"),
+        "{text}"
+    );
     assert!(line("killed").contains("the call was cancelled"), "{text}");
     assert!(
         text.contains("tool_call{id=\"good\" tool=t}: spans: at work"),
@@ -87,22 +103,29 @@ fn a_span_per_call_says_how_it_ended() {
 /// However a call of a run ends, and whether it ran at all.
 #[test]
 fn a_span_per_call_of_a_run() {
-    let tool = Tool::native(Definition::new("t", "").expect("a name"), async |arguments: Value| match arguments["end"]
-        .as_str()
-    {
-        Some("never") => pending().await,
-        Some("error") => Err("no such city"),
-        _ => Ok(Value::Null),
+    let tool = Tool::native(Definition::new("t", "").expect("a name"), async |arguments: Value| {
+        match arguments["end"].as_str() {
+            Some("never") => pending().await,
+            Some("error") => Err("no such city"),
+            _ => Ok(Value::Null),
+        }
     });
     let registry = Registry::new();
     registry.register(tool.expect("a tool")).expect("a name of its own");
-    let calls = [("good", "{}"), ("late", r#"{"end": "never"}"#), ("wrong", r#"{"end": "error"}"#), ("refused", "[]")]
-        .map(|(id, arguments)| ToolCall::new(id, "t", arguments));
+    let calls = [
+        ("good", "{}"),
+        ("late", r#"{"end": "never"}"#),
+        ("wrong", r#"{"end": "error"}"#),
+        ("refused", "[]"),
+    ]
+    .map(|(id, arguments)| ToolCall::new(id, "t", arguments));
     let lines = Lines::default();
     tracing::subscriber::with_default(lines.subscriber(), || {
         let mut context = CallContext::default();
         context.request_id = Some("r-1".into());
-        let options = RunOptions::default().with_context(context).with_tool_timeout(Duration::from_millis(20));
+        let options = RunOptions::default()
+            .with_context(context)
+            .with_tool_timeout(Duration::from_millis(20));
         block_on(Runner::new(registry).run(calls, options)).expect("it starts");
     });
     let text = lines.text();
@@ -113,6 +136,9 @@ fn a_span_per_call_of_a_run() {
         ("refused", [r#"outcome="refusal""#, r#"reason="invalid_arguments""#]),
     ] {
         let line = closed(&text, id);
-        assert!(said.iter().all(|said| line.contains(said)) && line.contains(r#"request_id="r-1""#), "{line}");
+        assert!(
+            said.iter().all(|said| line.contains(said)) && line.contains(r#"request_id="r-1""#),
+            "{line}"
+        );
     }
 }

@@ -5,13 +5,15 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use serde_json::{Value, json};
 use toolcell::{
-    CallOptions, Definition, Executor, HandlerError, JsonEncoder, Outcome, Registry, RunOptions, Runner, Tool, ToolCall,
+    CallOptions, Definition, Executor, HandlerError, JsonEncoder, Outcome, Registry, RunOptions,
+    Runner, Tool, ToolCall,
 };
 use toolcell_tests::wait;
 
 /// Schemas that name a schema elsewhere, at the root and within, by each keyword that can.
 fn pointing(at: &str) -> Vec<Value> {
-    let keywords = ["$ref", "$schema", "$id", "id", "$dynamicRef", "$recursiveRef", "$anchor", "$vocabulary"];
+    let keywords =
+        ["$ref", "$schema", "$id", "id", "$dynamicRef", "$recursiveRef", "$anchor", "$vocabulary"];
     let schemas = keywords.into_iter().flat_map(|keyword| {
         let word = if keyword == "$vocabulary" { json!({at: true}) } else { json!(at) };
         let points = json!({keyword: word});
@@ -33,10 +35,17 @@ fn no_schema_is_fetched() {
     listener.set_nonblocking(true).expect("a socket that can");
     let address = listener.local_addr().expect("its address");
     let mut loaded = 0;
-    for schema in ["http", "https", "ftp"].iter().flat_map(|scheme| pointing(&format!("{scheme}://{address}/s.json"))) {
+    for schema in ["http", "https", "ftp"]
+        .iter()
+        .flat_map(|scheme| pointing(&format!("{scheme}://{address}/s.json")))
+    {
         let definition = || Definition::new("t", "").expect("a name");
-        for definition in [definition().with_parameters(schema.clone()), definition().with_output(schema.clone())] {
-            let Ok(tool) = Tool::native(definition, async |_: Value| json!({"a": [1]})) else { continue };
+        for definition in
+            [definition().with_parameters(schema.clone()), definition().with_output(schema.clone())]
+        {
+            let Ok(tool) = Tool::native(definition, async |_: Value| json!({"a": [1]})) else {
+                continue;
+            };
             loaded += 1;
             let call = ToolCall::new("1", "t", r#"{"a": [1]}"#);
             wait(async move { Executor::new().call(&tool, call, CallOptions::default()).await });
@@ -44,7 +53,10 @@ fn no_schema_is_fetched() {
     }
     assert!(loaded > 0, "some are only names");
     // A client that had connected would stand in line here.
-    assert_eq!(listener.accept().map(|(_, peer)| peer).map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
+    assert_eq!(
+        listener.accept().map(|(_, peer)| peer).map_err(|error| error.kind()),
+        Err(ErrorKind::WouldBlock)
+    );
 }
 
 /// Words that were meant for another reader than the model, or for more than an error.
@@ -81,7 +93,11 @@ fn texts() -> Vec<String> {
         "e\u{301}\u{301}\u{301}\u{301}",
         "{\"$serde_json::private::RawValue\": \"1\"}",
     ];
-    short.into_iter().map(str::to_owned).chain(["x".repeat(1 << 20), "\u{1}".repeat(100_000)]).collect()
+    short
+        .into_iter()
+        .map(str::to_owned)
+        .chain(["x".repeat(1 << 20), "\u{1}".repeat(100_000)])
+        .collect()
 }
 
 /// Whatever an error says, it is one string in one member. The contract has it passed through unchanged, so what it may
@@ -89,7 +105,10 @@ fn texts() -> Vec<String> {
 #[test]
 fn an_errors_words_stay_in_their_place() {
     for text in texts() {
-        for outcome in [Outcome::error(&*text), Outcome::Error(HandlerError::new(&*text).with_data(json!(text)))] {
+        for outcome in [
+            Outcome::error(&*text),
+            Outcome::Error(HandlerError::new(&*text).with_data(json!(text))),
+        ] {
             let has_data = matches!(&outcome, Outcome::Error(error) if error.data.is_some());
             let definition = Definition::new("t", "").expect("a name");
             let tool = Tool::native(definition, move |_: Value| {
@@ -102,14 +121,21 @@ fn an_errors_words_stay_in_their_place() {
             let runner = Runner::new(registry).with_encoder(JsonEncoder);
             let call = || ToolCall::new("1", "t", "{}");
             let fits = text.len() < 1 << 20;
-            let completion = wait(async move { Executor::new().call(&tool, call(), CallOptions::default()).await });
+            let completion = wait(async move {
+                Executor::new().call(&tool, call(), CallOptions::default()).await
+            });
             let told = serde_json::to_value(&completion.result).expect("JSON");
-            let ran = wait(async move { runner.run(vec![call()], RunOptions::default()).await }).expect("it is known");
+            let ran = wait(async move { runner.run(vec![call()], RunOptions::default()).await })
+                .expect("it is known");
             assert_eq!(ran.messages.len(), 1);
             let read: Value = serde_json::from_str(&ran.messages[0].content).expect("JSON");
-            let names: Vec<_> = read.as_object().expect("an object").keys().map(String::as_str).collect();
+            let names: Vec<_> =
+                read.as_object().expect("an object").keys().map(String::as_str).collect();
             if has_data && !fits {
-                assert_eq!((&told["tool_error"]["reason"], &names[..]), (&json!("invalid_return"), &["error"][..]));
+                assert_eq!(
+                    (&told["tool_error"]["reason"], &names[..]),
+                    (&json!("invalid_return"), &["error"][..])
+                );
                 continue;
             }
             assert_eq!(told["error"]["message"], text);

@@ -8,8 +8,8 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolcell::{
-    AbortSignal, CallOptions, Completion, Event, Executor, Limits, Placement, Tool, ToolCall, WorkerProcess,
-    WorkerProcessBuilder,
+    AbortSignal, CallOptions, Completion, Event, Executor, Limits, Placement, Tool, ToolCall,
+    WorkerProcess, WorkerProcessBuilder,
 };
 use toolcell_tests::{context, ending, engine, load, wait};
 
@@ -25,7 +25,12 @@ fn worker_process() -> WorkerProcess {
     wait(builder(&["tools"]).start()).expect("it starts")
 }
 
-async fn made(tool: Tool, arguments: Value, executor: Executor, options: CallOptions) -> Completion {
+async fn made(
+    tool: Tool,
+    arguments: Value,
+    executor: Executor,
+    options: CallOptions,
+) -> Completion {
     let call = ToolCall::with_value("call-1", tool.definition().name.as_str(), &arguments);
     executor.call(&tool, call, options).await
 }
@@ -70,16 +75,21 @@ fn running(worker_process: &WorkerProcess, tool: &str) -> mpsc::Receiver<Complet
             let _ = begins.send(());
         }
     });
-    std::thread::spawn(move || drop(ends.send(wait(made(tool, json!({}), executor, CallOptions::default())))));
+    std::thread::spawn(move || {
+        drop(ends.send(wait(made(tool, json!({}), executor, CallOptions::default()))))
+    });
     begun.recv_timeout(PATIENCE).expect("it runs");
     ended
 }
 
 #[test]
 fn each_has_a_process_and_an_environment_of_its_own() {
-    let (one, other) =
-        (worker_process(), wait(builder(&["tools"]).variable("GIVEN", "to one").start()).expect("it starts"));
-    let (first, second) = (said(&call(&one, "pid", json!({}))), said(&call(&other, "pid", json!({}))));
+    let (one, other) = (
+        worker_process(),
+        wait(builder(&["tools"]).variable("GIVEN", "to one").start()).expect("it starts"),
+    );
+    let (first, second) =
+        (said(&call(&one, "pid", json!({}))), said(&call(&other, "pid", json!({}))));
     assert_eq!((&first, &second), (&json!(one.pid()), &json!(other.pid())));
     assert_ne!(first, second);
     assert!(![first, second].contains(&json!(std::process::id())));
@@ -88,8 +98,16 @@ fn each_has_a_process_and_an_environment_of_its_own() {
     environment.as_object_mut().expect("variables").remove("TOOLCELL_DOWN");
     assert_eq!(environment, json!({"GIVEN": "to one"}));
     let bounds = said(&call(&other, "bounds", json!({})));
-    let dumps = bounds.as_str().expect("bounds").lines().find(|line| line.starts_with("Max core file size"));
-    assert_eq!(dumps.expect("a bound").split_whitespace().nth(4), Some("0"), "its memory is written to no disk");
+    let dumps = bounds
+        .as_str()
+        .expect("bounds")
+        .lines()
+        .find(|line| line.starts_with("Max core file size"));
+    assert_eq!(
+        dumps.expect("a bound").split_whitespace().nth(4),
+        Some("0"),
+        "its memory is written to no disk"
+    );
     assert!(!format!("{:?}", builder(&[]).variable("TOKEN", "canary")).contains("canary"));
 }
 
@@ -97,7 +115,8 @@ fn each_has_a_process_and_an_environment_of_its_own() {
 #[test]
 fn a_call_is_what_it_is_without_a_worker_process() {
     let scratch = env!("CARGO_TARGET_TMPDIR");
-    let here = load(&engine(Placement::Cells, scratch), toolcell_test_guests::bytes("mischief")).expect("it loads");
+    let here = load(&engine(Placement::Cells, scratch), toolcell_test_guests::bytes("mischief"))
+        .expect("it loads");
     let there = wait(builder(&["component", scratch]).start()).expect("it starts");
     let definitions: Vec<_> = there.tools().iter().map(Tool::definition).collect();
     assert_eq!(definitions, here.definitions().collect::<Vec<_>>());
@@ -119,7 +138,8 @@ fn a_call_is_what_it_is_without_a_worker_process() {
             let executor = Executor::new().with_limits(limits).with_events(move |event: Event| {
                 heard.lock().expect("no panic").push(serde_json::to_value(event).expect("JSON"));
             });
-            let mut completion = wait(made(tool.clone(), arguments.clone(), executor, CallOptions::default()));
+            let mut completion =
+                wait(made(tool.clone(), arguments.clone(), executor, CallOptions::default()));
             completion.usage.wall = Duration::ZERO;
             let mut events = std::mem::take(&mut *events.lock().expect("no panic"));
             events.pop().expect("an end");
@@ -129,13 +149,18 @@ fn a_call_is_what_it_is_without_a_worker_process() {
             }
             (told, events)
         };
-        let (with, without) =
-            (observed(there.tool(tool).expect("the tool")), observed(here.tool(tool).expect("the tool")));
+        let (with, without) = (
+            observed(there.tool(tool).expect("the tool")),
+            observed(here.tool(tool).expect("the tool")),
+        );
         assert_eq!(with, without, "{tool} {arguments}");
     }
     // Whether it has come to its sleep by then is the machine's.
     let impatient = call(&there, "impatient", json!({})).result;
-    assert!(["timeout/blocked", "timeout/deadline"].contains(&ending(&impatient).as_str()), "{impatient:?}");
+    assert!(
+        ["timeout/blocked", "timeout/deadline"].contains(&ending(&impatient).as_str()),
+        "{impatient:?}"
+    );
 }
 
 /// Where a call comes from, the caller's wish to end, and rules of the child's own.
@@ -157,7 +182,8 @@ fn what_goes_with_a_call_arrives() {
             abort.raise();
         }
     });
-    let stopped = wait(made(worker_process.tool("stops").expect("it").clone(), json!({}), executor, options));
+    let stopped =
+        wait(made(worker_process.tool("stops").expect("it").clone(), json!({}), executor, options));
     assert_eq!(said(&stopped), json!("stopped"));
     // Without a grace, a call that does not end by itself is not waited for.
     let abort = AbortSignal::new();
@@ -167,7 +193,8 @@ fn what_goes_with_a_call_arrives() {
             abort.raise();
         }
     });
-    let ended = wait(made(worker_process.tool("hangs").expect("it").clone(), json!({}), executor, options));
+    let ended =
+        wait(made(worker_process.tool("hangs").expect("it").clone(), json!({}), executor, options));
     assert_eq!(ending(&ended.result), "handler_exit/cancelled");
     assert_eq!(ending(&call(&worker_process, "hidden", json!({})).result), "refusal/not_visible");
     let hidden = worker_process.tool("hidden").expect("it").clone();
@@ -182,7 +209,9 @@ fn a_child_that_dies_ends_its_own_calls_and_no_others() {
         let (before, others) = (one.pid(), running(&other, "hangs"));
         let hangs = running(&one, "hangs");
         match death {
-            "abort" => assert_eq!(ending(&call(&one, "aborts", json!({})).result), "handler_exit/died"),
+            "abort" => {
+                assert_eq!(ending(&call(&one, "aborts", json!({})).result), "handler_exit/died")
+            }
             _ => send(before.expect("a child"), Signal::KILL),
         }
         let died = Instant::now();
@@ -190,9 +219,13 @@ fn a_child_that_dies_ends_its_own_calls_and_no_others() {
         assert_eq!(ending(&ended.result), "handler_exit/died", "{death}");
         // The next one is there, and it is the next one that answers.
         let next = said(&call(&one, "pid", json!({})));
-        assert!(died.elapsed() < PATIENCE && next == json!(one.pid()) && next != json!(before), "{death}: {next}");
+        assert!(
+            died.elapsed() < PATIENCE && next == json!(one.pid()) && next != json!(before),
+            "{death}: {next}"
+        );
         assert!(one.pid().is_some_and(lives) && !before.is_some_and(lives), "{death}");
-        let errors = (0..20).filter(|_| ending(&call(&other, "pid", json!({})).result) != "ok").count();
+        let errors =
+            (0..20).filter(|_| ending(&call(&other, "pid", json!({})).result) != "ok").count();
         assert_eq!(errors, 0, "{death}");
         assert!(others.try_recv().is_err(), "it goes on");
     }
@@ -201,7 +234,9 @@ fn a_child_that_dies_ends_its_own_calls_and_no_others() {
 #[test]
 fn a_call_that_may_be_made_twice_is_made_once_more() {
     let (worker_process, dir) = (worker_process(), TempDir::new().expect("a directory"));
-    for (tool, expected) in [("dies_once", "handler_exit/died"), ("dies_once_and_may_be_called_twice", "ok")] {
+    for (tool, expected) in
+        [("dies_once", "handler_exit/died"), ("dies_once_and_may_be_called_twice", "ok")]
+    {
         let mark = dir.path().join(tool);
         assert_eq!(ending(&call(&worker_process, tool, json!({ "mark": mark })).result), expected);
     }
@@ -230,14 +265,19 @@ fn who_finds_no_child_within_its_time_is_told_so() {
     let dir = TempDir::new().expect("a directory");
     let program = dir.path().join("ward");
     std::os::unix::fs::symlink(WARD, &program).expect("a program");
-    let worker_process = wait(WorkerProcess::builder(&program).arguments(["tools"]).start()).expect("it starts");
+    let worker_process =
+        wait(WorkerProcess::builder(&program).arguments(["tools"]).start()).expect("it starts");
     std::fs::remove_file(&program).expect("it is there");
     send(worker_process.pid().expect("a child"), Signal::KILL);
     let limits = Limits::default().with_timeout(Duration::from_millis(100));
     let is_told = || {
-        let (tool, executor) = (worker_process.tool("pid").expect("it").clone(), Executor::new().with_limits(limits));
+        let (tool, executor) =
+            (worker_process.tool("pid").expect("it").clone(), Executor::new().with_limits(limits));
         let ended = ending(&wait(made(tool, json!({}), executor, CallOptions::default())).result);
-        assert!(["ok", "handler_exit/died", "refusal/restarting"].contains(&ended.as_str()), "{ended}");
+        assert!(
+            ["ok", "handler_exit/died", "refusal/restarting"].contains(&ended.as_str()),
+            "{ended}"
+        );
         ended == "refusal/restarting"
     };
     assert!(eventually(is_told));
@@ -264,17 +304,22 @@ fn what_the_other_end_could_not_read_ends_its_own_call_only() {
             assert_eq!(ending(&told.result), "refusal/invalid_arguments", "{sent}");
         }
     }
-    assert_eq!(ending(&call(&worker_process, "reserved", json!({})).result), "invalid_return/unreadable");
+    assert_eq!(
+        ending(&call(&worker_process, "reserved", json!({})).result),
+        "invalid_return/unreadable"
+    );
     assert_eq!(said(&call(&worker_process, "pid", json!({}))), json!(pid));
     assert!(hangs.try_recv().is_err(), "it goes on");
 }
 
 #[test]
 fn a_child_that_keeps_a_call_that_is_over_is_killed() {
-    let worker_process = wait(builder(&["tools"]).grace(Duration::from_millis(50)).start()).expect("it starts");
+    let worker_process =
+        wait(builder(&["tools"]).grace(Duration::from_millis(50)).start()).expect("it starts");
     let before = worker_process.pid();
     let tool = worker_process.tool("never_lets_go").expect("it").clone();
-    let executor = Executor::new().with_limits(Limits::default().with_timeout(Duration::from_millis(50)));
+    let executor =
+        Executor::new().with_limits(Limits::default().with_timeout(Duration::from_millis(50)));
     let ended = wait(made(tool, json!({}), executor, CallOptions::default()));
     assert_eq!(ending(&ended.result), "timeout/blocked");
     assert!(eventually(|| worker_process.pid().is_some_and(|pid| Some(pid) != before)));
@@ -338,7 +383,8 @@ fn an_observer_that_blocks_holds_up_its_own_call_only() {
     let executor = Executor::new().with_events(move |event| {
         if let Event::Progress { .. } = event {
             let _ = blocks.send(None);
-            let _ = blocks.send(Some(freed.lock().expect("no panic").recv_timeout(PATIENCE).is_ok()));
+            let _ =
+                blocks.send(Some(freed.lock().expect("no panic").recv_timeout(PATIENCE).is_ok()));
         }
     });
     std::thread::spawn(move || wait(made(tool, json!({}), executor, CallOptions::default())));
@@ -351,12 +397,14 @@ fn an_observer_that_blocks_holds_up_its_own_call_only() {
 #[test]
 fn a_child_ends_with_its_handle_and_with_its_parent() {
     let worker_process = worker_process();
-    let (pid, tool) = (worker_process.pid().expect("a child"), worker_process.tool("pid").expect("it").clone());
+    let (pid, tool) =
+        (worker_process.pid().expect("a child"), worker_process.tool("pid").expect("it").clone());
     drop(worker_process);
     let told = wait(made(tool, json!({}), Executor::new(), CallOptions::default()));
     assert_eq!(said(&told), json!(pid), "a tool keeps it");
     assert!(eventually(|| !lives(pid)), "nothing keeps it any more");
-    let parent = Command::new(WARD).arg("parent").stdout(Stdio::piped()).stderr(Stdio::null()).output();
+    let parent =
+        Command::new(WARD).arg("parent").stdout(Stdio::piped()).stderr(Stdio::null()).output();
     let told = String::from_utf8(parent.expect("it runs").stdout).expect("a number");
     let orphan = told.parse().expect("a child's id");
     assert!(eventually(|| !lives(orphan)));

@@ -16,7 +16,9 @@ const SHORT: Duration = Duration::from_millis(400);
 const GROWTH: u64 = 256;
 
 fn worker_process(program: &str, words: &[&str]) -> WorkerProcess {
-    let builder = WorkerProcess::builder(program).arguments(words.iter().copied()).grace(Duration::from_millis(50));
+    let builder = WorkerProcess::builder(program)
+        .arguments(words.iter().copied())
+        .grace(Duration::from_millis(50));
     wait(builder.start()).expect("it starts")
 }
 
@@ -66,13 +68,17 @@ fn whatever_a_worker_says_each_call_has_its_ending() {
         ("floods of progress", "timeout/blocked"),
         ("floods of lines", "timeout/blocked"),
     ] {
-        let (impostor, before) = (worker_process(env!("CARGO_BIN_EXE_impostor"), &[mode]), resident());
+        let (impostor, before) =
+            (worker_process(env!("CARGO_BIN_EXE_impostor"), &[mode]), resident());
         let time = if expected == "timeout/blocked" { SHORT } else { PATIENCE };
         assert_eq!(ends(&impostor, "asked", time), expected, "{mode}");
         // The next call is the next child's, if it takes one: it ends too.
         let again = ends(&impostor, "asked", SHORT);
         let known = [expected, "handler_exit/died", "timeout/blocked"];
-        assert!(known.contains(&again.as_str()) || again.starts_with("refusal/"), "{mode}: {again}");
+        assert!(
+            known.contains(&again.as_str()) || again.starts_with("refusal/"),
+            "{mode}: {again}"
+        );
         let grown = resident().saturating_sub(before);
         assert!(grown < GROWTH, "{mode}: {grown} MiB");
         assert_eq!(ends(&honest, "pid", PATIENCE), "ok", "{mode}: of another tenant");
@@ -96,10 +102,12 @@ fn a_worker_inherits_no_descriptor_but_its_own() {
     let _inherited = rustix::io::dup(file.as_file()).expect("a descriptor");
     let (reader, _writer) = std::io::pipe().expect("a pipe");
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
-    let _also = [rustix::io::dup(&reader), rustix::io::dup(&listener)].map(|also| also.expect("a descriptor"));
+    let _also = [rustix::io::dup(&reader), rustix::io::dup(&listener)]
+        .map(|also| also.expect("a descriptor"));
     let worker_process = worker_process(env!("CARGO_BIN_EXE_ward"), &["tools"]);
     let pid = worker_process.pid().expect("a child");
-    let open: Vec<_> = fs::read_dir(format!("/proc/{pid}/fd")).expect("its descriptors").flatten().collect();
+    let open: Vec<_> =
+        fs::read_dir(format!("/proc/{pid}/fd")).expect("its descriptors").flatten().collect();
     let links: Vec<(String, String)> = open
         .iter()
         .filter_map(|entry| {
@@ -110,12 +118,18 @@ fn a_worker_inherits_no_descriptor_but_its_own() {
     let own = file.path().display().to_string();
     assert!(links.len() >= 3 && links.iter().all(|(_, link)| *link != own), "{links:?}");
     let streams = ["0", "1", "2"];
-    let pipes = links.iter().filter(|(number, link)| link.starts_with("pipe:") && !streams.contains(&number.as_str()));
+    let pipes = links
+        .iter()
+        .filter(|(number, link)| link.starts_with("pipe:") && !streams.contains(&number.as_str()));
     assert_eq!(pipes.count(), 0, "{links:?}");
-    let sockets: Vec<Value> =
-        links.iter().filter(|(_, link)| link.starts_with("socket:")).map(|(_, link)| json!(link)).collect();
+    let sockets: Vec<Value> = links
+        .iter()
+        .filter(|(_, link)| link.starts_with("socket:"))
+        .map(|(_, link)| json!(link))
+        .collect();
     let mine: Vec<_> = fs::read_dir("/proc/self/fd").expect("own descriptors").flatten().collect();
     let mine: Vec<_> = mine.iter().filter_map(|entry| fs::read_link(entry.path()).ok()).collect();
-    let shared = |socket: &Value| mine.iter().any(|link| socket == &json!(link.display().to_string()));
+    let shared =
+        |socket: &Value| mine.iter().any(|link| socket == &json!(link.display().to_string()));
     assert!(!sockets.iter().any(shared), "{links:?}");
 }

@@ -8,17 +8,20 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use toolcell::{
-    CallOptions, CallResult, Completion, Definition, Event, Executor, Halt, Halted, HandlerError, HistoryEntry, Limits,
-    Media, Message, Outcome, Output, Part, Question, Refusal, Registry, ResultView, RunEvent, RunOptions, RunOutcome,
-    Runner, Settled, Step, StepEvent, Stepper, Tool, ToolCall, ToolError, Turn, Usage,
+    CallOptions, CallResult, Completion, Definition, Event, Executor, Halt, Halted, HandlerError,
+    HistoryEntry, Limits, Media, Message, Outcome, Output, Part, Question, Refusal, Registry,
+    ResultView, RunEvent, RunOptions, RunOutcome, Runner, Settled, Step, StepEvent, Stepper, Tool,
+    ToolCall, ToolError, Turn, Usage,
 };
 use toolcell_tests::wait;
 
 /// Reads it from its text, and from its members in another order; what is read says the same.
 fn same<T: Serialize + DeserializeOwned + PartialEq + Debug>(written: &Value) {
-    let read: T = serde_json::from_str(&written.to_string()).unwrap_or_else(|error| panic!("{written}: {error}"));
+    let read: T = serde_json::from_str(&written.to_string())
+        .unwrap_or_else(|error| panic!("{written}: {error}"));
     assert_eq!(serde_json::to_value(&read).expect("JSON"), *written);
-    let again: T = serde_json::from_value(written.clone()).unwrap_or_else(|error| panic!("{written}: {error}"));
+    let again: T = serde_json::from_value(written.clone())
+        .unwrap_or_else(|error| panic!("{written}: {error}"));
     assert_eq!(again, read);
 }
 
@@ -60,7 +63,8 @@ fn tool_errors() -> Vec<Value> {
             "metadata": {"reserved_halt_atom": "cancelled"}}),
     ];
     for error in &mut errors {
-        let read: ToolError = serde_json::from_value(error.clone()).unwrap_or_else(|told| panic!("{error}: {told}"));
+        let read: ToolError =
+            serde_json::from_value(error.clone()).unwrap_or_else(|told| panic!("{error}: {told}"));
         error["message"] = read.to_string().into();
     }
     errors
@@ -83,17 +87,22 @@ fn refusals() -> Vec<Value> {
     ]
     .map(|kind| json!({"kind": kind}))
     .into();
-    refusals
-        .extend(["circuit_open", "overloaded", "restarting"].map(|kind| json!({"kind": kind, "retry_after_ms": 250})));
+    refusals.extend(
+        ["circuit_open", "overloaded", "restarting"]
+            .map(|kind| json!({"kind": kind, "retry_after_ms": 250})),
+    );
     refusals.push(json!({"kind": "unset_secret", "secrets": ["key", "token"]}));
     let faults = json!([
         {"path": "", "code": "type", "types": ["object"], "expected": "expected an object", "got": "an array"},
         {"path": "", "code": "syntax", "message": "EOF", "line": 1, "column": 2, "expected": "not valid JSON: EOF"},
         {"path": "", "code": "more", "count": 2, "expected": "2 more"},
     ]);
-    refusals.extend(["invalid_arguments", "invalid_answer"].map(|kind| json!({"kind": kind, "faults": faults})));
+    refusals.extend(
+        ["invalid_arguments", "invalid_answer"].map(|kind| json!({"kind": kind, "faults": faults})),
+    );
     for refusal in &mut refusals {
-        let read: Refusal = serde_json::from_value(refusal.clone()).unwrap_or_else(|told| panic!("{refusal}: {told}"));
+        let read: Refusal = serde_json::from_value(refusal.clone())
+            .unwrap_or_else(|told| panic!("{refusal}: {told}"));
         refusal["message"] = read.to_string().into();
     }
     refusals
@@ -158,14 +167,28 @@ fn what_no_call_says_is_refused() {
         json!({"kind": "overloaded", "message": ""}),
         json!({"kind": "invalid_arguments", "message": ""}),
     ]);
-    refused::<CallResult>(&[json!({}), json!({"ok": {}}), json!({"ok": {"value": 1}, "error": {"message": ""}})]);
-    refused::<Event>(&[json!({"type": "tool_execution_started", "id": "c"}), json!({"type": "tool_ended", "id": "c"})]);
-    refused::<Settled>(&[json!({"type": "tool_halt", "id": "c"}), json!({"type": "tool_result_encoded", "id": "c"})]);
+    refused::<CallResult>(&[
+        json!({}),
+        json!({"ok": {}}),
+        json!({"ok": {"value": 1}, "error": {"message": ""}}),
+    ]);
+    refused::<Event>(&[
+        json!({"type": "tool_execution_started", "id": "c"}),
+        json!({"type": "tool_ended", "id": "c"}),
+    ]);
+    refused::<Settled>(&[
+        json!({"type": "tool_halt", "id": "c"}),
+        json!({"type": "tool_result_encoded", "id": "c"}),
+    ]);
     refused::<Halted>(&[
         json!({"halted_reason": "ask_user"}),
         json!({"halted_reason": "done", "halt_tool_call_id": "c"}),
     ]);
-    refused::<Step>(&[json!({"kind": "abort"}), json!({"kind": "history", "name": "t"}), json!({"kind": "stay"})]);
+    refused::<Step>(&[
+        json!({"kind": "abort"}),
+        json!({"kind": "history", "name": "t"}),
+        json!({"kind": "stay"}),
+    ]);
     let half = json!({"id": "c", "name": "t"});
     refused::<HistoryEntry>(&[
         json!({"functionCall": half}),
@@ -177,7 +200,8 @@ fn what_no_call_says_is_refused() {
 
 #[test]
 fn events_are_read_again() {
-    let denial = json!({"layer": "granted", "request": "read /data", "grant": "files = [\"/data\"]"});
+    let denial =
+        json!({"layer": "granted", "request": "read /data", "grant": "files = [\"/data\"]"});
     all_same::<Event>(&[
         json!({"type": "tool_execution_started", "id": "c", "name": "t", "arguments": "{\"a\": 1}"}),
         json!({"type": "tool_progress", "id": "c", "done": 1, "total": null, "message": null}),
@@ -189,14 +213,19 @@ fn events_are_read_again() {
         json!({"type": "tool_result_encoded", "id": "c", "content": "ok"}),
         json!({"type": "tool_halt", "tool_call_id": "c", "reason": "done", "result": null, "content": "null"}),
     ]);
-    same::<StepEvent>(&json!({"type": "trigger_notice", "id": null, "tool": "t", "trigger": "do it"}));
+    same::<StepEvent>(
+        &json!({"type": "trigger_notice", "id": null, "tool": "t", "trigger": "do it"}),
+    );
 }
 
 /// A text of 127 levels is the deepest that there is, wherever it stands.
 #[test]
 fn the_deepest_value_is_read_again() {
     let deep = format!("{}1{}", "[".repeat(127), "]".repeat(127));
-    let completion = format!(r#"{{"id":"c","tool":"t","outcome":{{"ok":{{"value":{deep}}}}},"usage":{}}}"#, usage());
+    let completion = format!(
+        r#"{{"id":"c","tool":"t","outcome":{{"ok":{{"value":{deep}}}}},"usage":{}}}"#,
+        usage()
+    );
     let read: Completion = serde_json::from_str(&completion).expect("a completion");
     assert_eq!(read.result.value().expect("ok").as_str(), deep);
     let event = format!(
@@ -209,16 +238,20 @@ fn the_deepest_value_is_read_again() {
 }
 
 fn tool() -> Tool {
-    let definition = Definition::new("t", "").expect("a name").with_attribute("team", json!({"name": "north"}));
+    let definition =
+        Definition::new("t", "").expect("a name").with_attribute("team", json!({"name": "north"}));
     let handler = async |arguments: Value| match arguments["end"].as_str() {
         Some("error") => Outcome::Error(HandlerError::new("no").with_data(json!({"near": null}))),
-        Some("ask") => Outcome::AskUser(Question::new("which?").with_options(json!(["a"])).with_state(json!(null))),
+        Some("ask") => Outcome::AskUser(
+            Question::new("which?").with_options(json!(["a"])).with_state(json!(null)),
+        ),
         Some("halt") => Outcome::Halt(Halt::new("done", json!({"total": 1.5}))),
         Some("panic") => panic!("ouch"),
         Some("never") => std::future::pending().await,
         _ => {
             let image = Part::Image(Media { mime_type: "image/png".into(), data: vec![1, 2, 3] });
-            let mut output = Output::new(json!({"x": [null]})).with_message("done").with_part(image);
+            let mut output =
+                Output::new(json!({"x": [null]})).with_message("done").with_part(image);
             output.end_turn = true;
             output.extensions.insert("cost".into(), json!(null).into());
             Outcome::Ok(output)
@@ -236,7 +269,10 @@ fn told<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
 fn what_real_calls_leave_is_read_again() {
     let registry = Registry::new();
     registry
-        .register_all([tool(), Tool::manual(Definition::new("manual", "").expect("a name")).expect("a tool")])
+        .register_all([
+            tool(),
+            Tool::manual(Definition::new("manual", "").expect("a name")).expect("a tool"),
+        ])
         .expect("new");
     let ends = ["ok", "error", "ask", "halt", "panic", "never", "refused"];
     let calls: Vec<_> = ends
@@ -252,34 +288,40 @@ fn what_real_calls_leave_is_read_again() {
     let events = Arc::clone(&heard);
     let limits = Limits::unlimited().with_timeout(Duration::from_millis(20));
     let options = RunOptions::default().with_limits(limits);
-    let (outcome, completions, steps): (RunOutcome, Vec<Completion>, Vec<Step>) = wait(async move {
-        let executor = Executor::new()
-            .without_sealer()
-            .with_events(move |event: Event| events.lock().expect("no panic").push(event));
-        let runner = Runner::new(registry.clone()).with_executor(executor.clone());
-        let mut stream = runner.stream(calls.clone(), options.clone());
-        while let Some(event) = stream.next().await {
-            if let RunEvent::Settled { settled, .. } = event {
-                kept.lock().expect("no panic").push(settled);
+    let (outcome, completions, steps): (RunOutcome, Vec<Completion>, Vec<Step>) =
+        wait(async move {
+            let executor = Executor::new()
+                .without_sealer()
+                .with_events(move |event: Event| events.lock().expect("no panic").push(event));
+            let runner = Runner::new(registry.clone()).with_executor(executor.clone());
+            let mut stream = runner.stream(calls.clone(), options.clone());
+            while let Some(event) = stream.next().await {
+                if let RunEvent::Settled { settled, .. } = event {
+                    kept.lock().expect("no panic").push(settled);
+                }
             }
-        }
-        let outcome = runner.run(calls.clone(), options).await.expect("it starts");
-        let mut completions = Vec::new();
-        for call in calls.clone() {
-            let options = CallOptions::default().with_limits(limits);
-            completions.push(registry.call(&executor, call, options).await.expect("it is registered"));
-        }
-        let mut turn = Turn::default();
-        turn.limits = limits;
-        turn.deliberate = Some(toolcell::Deliberate::new(["t", "manual"]));
-        let mut steps =
-            Stepper::new(registry).with_executor(Executor::new().without_sealer()).step_all(calls, &mut turn).await;
-        steps.push(Stepper::new(Registry::new()).step(json!({"name": "closed"}), &mut turn).await);
-        steps.push(Step::Restart);
-        turn.stop();
-        steps.push(Stepper::new(Registry::new()).step(json!({"name": "t"}), &mut turn).await);
-        (outcome, completions, steps)
-    });
+            let outcome = runner.run(calls.clone(), options).await.expect("it starts");
+            let mut completions = Vec::new();
+            for call in calls.clone() {
+                let options = CallOptions::default().with_limits(limits);
+                completions
+                    .push(registry.call(&executor, call, options).await.expect("it is registered"));
+            }
+            let mut turn = Turn::default();
+            turn.limits = limits;
+            turn.deliberate = Some(toolcell::Deliberate::new(["t", "manual"]));
+            let mut steps = Stepper::new(registry)
+                .with_executor(Executor::new().without_sealer())
+                .step_all(calls, &mut turn)
+                .await;
+            steps.push(
+                Stepper::new(Registry::new()).step(json!({"name": "closed"}), &mut turn).await,
+            );
+            steps.push(Step::Restart);
+            turn.stop();
+            steps.push(Stepper::new(Registry::new()).step(json!({"name": "t"}), &mut turn).await);
+            (outcome, completions, steps)
+        });
     assert_eq!((outcome.messages.len(), completions.len(), steps.len()), (8, 8, 11));
     told(&outcome);
     outcome.messages.iter().for_each(told::<Message>);

@@ -14,7 +14,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<u8> {
     cargo(root(), &["build", "--workspace", "--locked", "--bin", "attack"])?;
     let own = std::env::current_exe().context("where am I?")?;
     let program = own.with_file_name("attack").with_extension(std::env::consts::EXE_EXTENSION);
-    let status = Command::new(program).args(arguments).status().context("the campaign does not run")?;
+    let status =
+        Command::new(program).args(arguments).status().context("the campaign does not run")?;
     // Without a code it was killed.
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }

@@ -74,10 +74,15 @@ impl Ended {
 pub(crate) fn run(command: &mut Command) -> Result<Ended> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
-    let texts = [
-        child.stdout.take().map(|pipe| thread::spawn(move || std::io::read_to_string(pipe).unwrap_or_default())),
-        child.stderr.take().map(|pipe| thread::spawn(move || std::io::read_to_string(pipe).unwrap_or_default())),
-    ];
+    let texts =
+        [
+            child.stdout.take().map(|pipe| {
+                thread::spawn(move || std::io::read_to_string(pipe).unwrap_or_default())
+            }),
+            child.stderr.take().map(|pipe| {
+                thread::spawn(move || std::io::read_to_string(pipe).unwrap_or_default())
+            }),
+        ];
     let began = Instant::now();
     let status = loop {
         if let Some(status) = child.try_wait()? {
@@ -88,6 +93,7 @@ pub(crate) fn run(command: &mut Command) -> Result<Ended> {
         }
         thread::sleep(Duration::from_millis(20));
     };
-    let [stdout, stderr] = texts.map(|text| text.and_then(|text| text.join().ok()).unwrap_or_default());
+    let [stdout, stderr] =
+        texts.map(|text| text.and_then(|text| text.join().ok()).unwrap_or_default());
     Ok(Ended { success: status.success(), stdout, stderr: format!("{stderr}{status}") })
 }

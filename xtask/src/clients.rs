@@ -24,12 +24,15 @@ pub(crate) fn run() -> Result<()> {
     let programs: Vec<(&str, Option<(&str, bool)>)> = LANGUAGES
         .iter()
         .flat_map(|language| {
-            let mcp = MODES.iter().flat_map(move |mode| [true, false].map(|http| (*language, Some((*mode, http)))));
+            let mcp = MODES
+                .iter()
+                .flat_map(move |mode| [true, false].map(|http| (*language, Some((*mode, http)))));
             std::iter::once((*language, None)).chain(mcp)
         })
         .collect();
     // A tenant for each program: its usage is that of the program alone.
-    let tenants: Vec<String> = (0..=programs.len()).map(|number| format!("client-{number}")).collect();
+    let tenants: Vec<String> =
+        (0..=programs.len()).map(|number| format!("client-{number}")).collect();
     let served = Served::start("clients", &tenants.iter().map(String::as_str).collect::<Vec<_>>())?;
     let mut checks = Checks::default();
 
@@ -76,7 +79,13 @@ pub(crate) fn run() -> Result<()> {
 }
 
 /// Each block of settings on the page, and its URL, list and call a tool.
-fn inspector(checks: &mut Checks, packages: &Packages, served: &Served, tenant: &str, key: &str) -> Result<()> {
+fn inspector(
+    checks: &mut Checks,
+    packages: &Packages,
+    served: &Served,
+    tenant: &str,
+    key: &str,
+) -> Result<()> {
     let page = fs::read_to_string(root().join(PAGE))?;
     let folder = served.toolcell.parent().context("the command has no folder")?;
     let mut blocks = 0;
@@ -92,22 +101,41 @@ fn inspector(checks: &mut Checks, packages: &Packages, served: &Served, tenant: 
                 .replace("\"servers\"", "\"mcpServers\"");
             let file = served.folder.join(format!("settings-{blocks}.json"));
             fs::write(&file, settings)?;
-            target.extend(["--config".into(), file.display().to_string(), "--server".into(), "toolcell".into()]);
+            target.extend([
+                "--config".into(),
+                file.display().to_string(),
+                "--server".into(),
+                "toolcell".into(),
+            ]);
             blocks += 1;
         } else if section.contains("http://127.0.0.1:8700/mcp") {
-            target.extend([format!("{}/mcp", served.url), "--header".into(), format!("Authorization: Bearer {key}")]);
+            target.extend([
+                format!("{}/mcp", served.url),
+                "--header".into(),
+                format!("Authorization: Bearer {key}"),
+            ]);
             blocks += 1;
         } else {
             continue;
         }
-        let call = ["--method", "tools/call", "--tool-name", "calculator", "--tool-arg", "expression=6 * 7"];
-        for (words, expected) in [(&["--method", "tools/list"][..], "book_table"), (&call[..], "\"42\"")] {
+        let call = [
+            "--method",
+            "tools/call",
+            "--tool-name",
+            "calculator",
+            "--tool-arg",
+            "expression=6 * 7",
+        ];
+        for (words, expected) in
+            [(&["--method", "tools/list"][..], "book_table"), (&call[..], "\"42\"")]
+        {
             let mut command = packages.node_program(INSPECTOR);
             command.arg("--cli").args(&target).args(words).env("PATH", path_with(folder));
             let seen = ended(served.environment(&mut command))?;
             let name = format!("inspector, {title}: {}", words[1]);
             let told = seen.told();
-            checks.note(&name, (!seen.success || !seen.stdout.contains(expected)).then_some(&*told));
+            checks
+                .note(&name, (!seen.success || !seen.stdout.contains(expected)).then_some(&*told));
         }
     }
     ensure!(blocks > 2, "{PAGE} has no settings any more");

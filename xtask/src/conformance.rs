@@ -39,7 +39,9 @@ fn check(packages: &Packages, url: &str, (revision, least): (&str, usize)) -> Re
     say(&format!("MCP {revision}\n"));
     let expected = root().join(format!("host/server/conformance/{revision}.yaml"));
     let mut suite = packages.node_program(SUITE);
-    suite.args(["server", "--url", url, "--requirements", revision, "--expected-failures"]).arg(expected);
+    suite
+        .args(["server", "--url", url, "--requirements", revision, "--expected-failures"])
+        .arg(expected);
     let seen = ended(&mut suite).context("the suite does not run")?;
     say(&format!("{}\n", seen.told()));
     ensure!(seen.success, "the suite for {revision} failed");

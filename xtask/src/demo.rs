@@ -38,7 +38,9 @@ pub(crate) fn tour() -> Result<()> {
     for workspace in guest_workspaces() {
         build(&workspace, &[], COMPONENT_TARGET)?;
     }
-    say("2/3  toolcell itself; the first time this compiles the WebAssembly engine, which takes some minutes\n");
+    say(
+        "2/3  toolcell itself; the first time this compiles the WebAssembly engine, which takes some minutes\n",
+    );
     // The whole workspace: the tests need it in the same shape, and so nothing is built twice.
     cargo(root(), &["build", "--workspace", "--locked"])?;
     say("3/3  The tour\n");
@@ -63,20 +65,28 @@ impl Tour {
     /// Runs all steps, and ends at the first that does not end as told.
     fn run(&self) -> Result<()> {
         let start = Instant::now();
-        let world = World::new(&self.cache.with_file_name("demo-world"), |name| self.component(name))?;
+        let world =
+            World::new(&self.cache.with_file_name("demo-world"), |name| self.component(name))?;
         let mut state = None;
         for step in STEPS {
             state = self.step(step, state, &world)?;
         }
         let seconds = start.elapsed().as_secs_f64();
-        say(&format!("\n{} calls in {seconds:.1} s, each in a cell of its own, and the host is well.\n", STEPS.len()));
+        say(&format!(
+            "\n{} calls in {seconds:.1} s, each in a cell of its own, and the host is well.\n",
+            STEPS.len()
+        ));
         Ok(())
     }
 
     /// The command with what this step may use.
     fn command(&self, step: &Step, world: &World) -> Command {
         let mut command = Command::new(&self.toolcell);
-        command.arg("--cache-dir").arg(&self.cache).env("XDG_STATE_HOME", &self.cache).env(TOKEN_VARIABLE, TOKEN);
+        command
+            .arg("--cache-dir")
+            .arg(&self.cache)
+            .env("XDG_STATE_HOME", &self.cache)
+            .env(TOKEN_VARIABLE, TOKEN);
         if step.reach != Reach::Nothing {
             command.arg("--config").arg(&world.config).arg("--state-dir").arg(&world.state);
         }
@@ -87,7 +97,11 @@ impl Tour {
         guest_workspaces()
             .iter()
             .map(|workspace| {
-                workspace.join("target").join(COMPONENT_TARGET).join("release").join(format!("{name}.wasm"))
+                workspace
+                    .join("target")
+                    .join(COMPONENT_TARGET)
+                    .join("release")
+                    .join(format!("{name}.wasm"))
             })
             .find(|path| path.is_file())
             .with_context(|| format!("{name}.wasm was not built"))
@@ -100,7 +114,8 @@ impl Tour {
         let state = state.as_deref().unwrap_or_default();
         let words = step.arguments.iter().map(|&word| if word == STATE { state } else { word });
         let words: Vec<String> = words.map(|word| word.replace(SERVER, &world.server)).collect();
-        let arguments: Vec<&str> = [step.tool].into_iter().chain(words.iter().map(String::as_str)).collect();
+        let arguments: Vec<&str> =
+            [step.tool].into_iter().chain(words.iter().map(String::as_str)).collect();
         // With a grant a component goes by its name in the configuration.
         let file = format!("{}.wasm", step.component);
         let (typed, named) = match step.reach {
@@ -111,7 +126,8 @@ impl Tour {
         if step.reach == Reach::Approved {
             say(&format!("$ toolcell approve {typed} --yes\n"));
             let output = self.command(step, world).args(["approve", typed, "--yes"]).output()?;
-            let shown = String::from_utf8_lossy(&output.stdout).replace(&component.display().to_string(), &file);
+            let shown = String::from_utf8_lossy(&output.stdout)
+                .replace(&component.display().to_string(), &file);
             for line in shown.lines().take(APPROVED_LINES).chain(["  …"]) {
                 say(&format!("   {line}\n"));
             }
@@ -120,7 +136,8 @@ impl Tour {
         say(&format!("$ toolcell run {typed} {}\n", quoted(&arguments)));
         let mut command = self.command(step, world);
         // The tour has its own configuration and state: the options that name them are left out of its hints.
-        let own = format!(" --config {} --state-dir {}", world.config.display(), world.state.display());
+        let own =
+            format!(" --config {} --state-dir {}", world.config.display(), world.state.display());
         let output = command.arg("run").arg(named).args(&arguments).arg("--receipt").output()?;
         for text in [&output.stdout, &output.stderr] {
             let text = String::from_utf8_lossy(text)
@@ -135,9 +152,18 @@ impl Tour {
         let code = output.status.code();
         say(&format!("   exit code {}\n", code.map_or("none".into(), |code| code.to_string())));
         ensure!(!String::from_utf8_lossy(&output.stdout).contains(TOKEN), "the secret came back");
-        ensure!(code == Some(step.exit), "\"{}\" should have ended with exit code {}", step.title, step.exit);
+        ensure!(
+            code == Some(step.exit),
+            "\"{}\" should have ended with exit code {}",
+            step.title,
+            step.exit
+        );
         let printed = String::from_utf8_lossy(&output.stderr);
-        Ok(printed.split_whitespace().skip_while(|word| *word != "--state").nth(1).map(str::to_owned))
+        Ok(printed
+            .split_whitespace()
+            .skip_while(|word| *word != "--state")
+            .nth(1)
+            .map(str::to_owned))
     }
 }
 
@@ -149,7 +175,11 @@ fn shown(path: &Path) -> String {
 fn quoted(arguments: &[&str]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.=".contains(c);
     let quote = |word: &&str| {
-        if word.chars().all(plain) { (*word).to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+        if word.chars().all(plain) {
+            (*word).to_owned()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
     };
     arguments.iter().map(quote).collect::<Vec<_>>().join(" ")
 }

@@ -19,13 +19,19 @@ pub const BARE_TARGET: &str = "wasm32-unknown-unknown";
 /// # Errors
 /// When it cannot, with the command that a person can run.
 pub fn ensure_target(target: &str) -> Result<()> {
-    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().context("rustc does not run")?;
+    let sysroot = Command::new("rustc")
+        .args(["--print", "sysroot"])
+        .output()
+        .context("rustc does not run")?;
     let sysroot = String::from_utf8(sysroot.stdout).context("rustc's sysroot")?;
     if Path::new(sysroot.trim()).join("lib/rustlib").join(target).join("lib").is_dir() {
         return Ok(());
     }
     let added = Command::new("rustup").args(["target", "add", target]).status();
-    ensure!(added.is_ok_and(|status| status.success()), "hint: install the target: rustup target add {target}");
+    ensure!(
+        added.is_ok_and(|status| status.success()),
+        "hint: install the target: rustup target add {target}"
+    );
     Ok(())
 }
 
@@ -43,7 +49,8 @@ pub fn build(workspace: &Path, packages: &[&str], target: &str) -> Result<()> {
         .current_dir(workspace)
         .args(["build", "--release", "--locked", "--target", target, "--target-dir", "target"])
         .args(packages.iter().flat_map(|package| ["-p", package]));
-    let status = cargo.status().with_context(|| format!("cargo does not run in {}", workspace.display()))?;
+    let status =
+        cargo.status().with_context(|| format!("cargo does not run in {}", workspace.display()))?;
     if !status.success() {
         bail!("the guests in {} do not build: {status}", workspace.display());
     }
@@ -56,7 +63,8 @@ pub fn build(workspace: &Path, packages: &[&str], target: &str) -> Result<()> {
 /// When the directory cannot be read.
 pub fn built(workspace: &Path, target: &str) -> Result<Vec<PathBuf>> {
     let release = workspace.join("target").join(target).join("release");
-    let entries = std::fs::read_dir(&release).with_context(|| format!("nothing was built in {}", release.display()))?;
+    let entries = std::fs::read_dir(&release)
+        .with_context(|| format!("nothing was built in {}", release.display()))?;
     let mut components: Vec<_> = entries
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
         .filter(|path| path.extension() == Some(OsStr::new("wasm")))

@@ -31,19 +31,33 @@ pub(crate) fn run() -> Result<()> {
     let python = std::env::var("ZIG_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let has_zig = Command::new(&python).args(["-m", "ziglang", "version"]).output();
     let hint = "install the Python package `ziglang`, and name its Python with ZIG_PYTHON";
-    ensure!(has_zig.is_ok_and(|version| version.status.success()), "{python} has no ziglang; {hint}");
+    ensure!(
+        has_zig.is_ok_and(|version| version.status.success()),
+        "{python} has no ziglang; {hint}"
+    );
     let tools = workspace.join("target/zig");
     fs::create_dir_all(&tools)?;
     // cc-rs adds a `--target` that Zig spells differently.
-    let drop_target =
-        "args=(); for arg in \"$@\"; do case \"$arg\" in --target=*) ;; *) args+=(\"$arg\") ;; esac; done";
-    let compile = format!("{drop_target}\nexec {python} -m ziglang cc -target wasm32-freestanding \"${{args[@]}}\"");
+    let drop_target = "args=(); for arg in \"$@\"; do case \"$arg\" in --target=*) ;; *) args+=(\"$arg\") ;; esac; done";
+    let compile = format!(
+        "{drop_target}\nexec {python} -m ziglang cc -target wasm32-freestanding \"${{args[@]}}\""
+    );
     let compiler = script(&tools.join("cc"), &compile)?;
     let archiver = script(&tools.join("ar"), &format!("exec {python} -m ziglang ar \"$@\""))?;
     for (package, features, kept) in MODULES {
         let status = Command::new("cargo")
             .current_dir(&workspace)
-            .args(["build", "--release", "--locked", "--target", TARGET, "--package", package, "--features", features])
+            .args([
+                "build",
+                "--release",
+                "--locked",
+                "--target",
+                TARGET,
+                "--package",
+                package,
+                "--features",
+                features,
+            ])
             .env("CC_wasm32_unknown_unknown", &compiler)
             .env("AR_wasm32_unknown_unknown", &archiver)
             .env("CARGO_ENCODED_RUSTFLAGS", without_paths(root)?)
@@ -90,10 +104,17 @@ fn digest_of_sources(root: &Path) -> Result<String> {
 /// Flags that leave the paths of this machine out of what is built: panics name files below `crates` and `toolcell`.
 fn without_paths(root: &Path) -> Result<String> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo"))).context("the folder of cargo")?;
-    let sources = fs::read_dir(home.join("registry/src")).into_iter().flatten().flatten().map(|source| source.path());
+    let home = home
+        .or_else(|| std::env::home_dir().map(|home| home.join(".cargo")))
+        .context("the folder of cargo")?;
+    let sources = fs::read_dir(home.join("registry/src"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|source| source.path());
     let remapped = sources.map(|source| (source, "crates")).chain([(root.to_owned(), "toolcell")]);
-    let flags = remapped.map(|(path, name)| format!("--remap-path-prefix={}={name}", path.display()));
+    let flags =
+        remapped.map(|(path, name)| format!("--remap-path-prefix={}={name}", path.display()));
     Ok(flags.collect::<Vec<_>>().join("\u{1f}"))
 }
 

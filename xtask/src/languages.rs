@@ -36,23 +36,29 @@ pub(crate) fn run() -> Result<()> {
     let mut failed: Vec<String> = Vec::new();
     let made = bench.place.join("new");
     remove(&made)?;
-    let examples = ["python", "c"].map(|language| projects(&root().join("example-tools").join(language)));
+    let examples =
+        ["python", "c"].map(|language| projects(&root().join("example-tools").join(language)));
     let examples = examples.into_iter().collect::<Result<Vec<_>>>()?.concat();
     let packages = Packages::install()?;
     crate::platform::compare(&packages.node)?;
     crate::platform::python(&bench)?;
     let with_packages = projects(&root().join("example-tools/npm"))?.into_iter();
-    let with_packages = with_packages.map(|project| packages.project(&project, &bench.place.join("npm")));
+    let with_packages =
+        with_packages.map(|project| packages.project(&project, &bench.place.join("npm")));
     let with_packages = with_packages.collect::<Result<Vec<_>>>()?;
     let mut new = Vec::new();
     for language in ["rust", "python", "c"] {
         let folder = made.join(format!("new-{language}"));
-        ensure!(bench.toolcell(&words!["new", &folder, "--lang", language])?, "`toolcell new` failed");
+        ensure!(
+            bench.toolcell(&words!["new", &folder, "--lang", language])?,
+            "`toolcell new` failed"
+        );
         new.push(folder);
     }
     let lock = made.join("new-rust/Cargo.lock");
     let pinned = fs::read(&lock)?;
-    for project in projects(&common())?.into_iter().chain(examples).chain(with_packages).chain(new) {
+    for project in projects(&common())?.into_iter().chain(examples).chain(with_packages).chain(new)
+    {
         failed.extend(bench.fault(&project)?);
     }
     if fs::read(&lock)? != pinned {
@@ -65,11 +71,25 @@ pub(crate) fn run() -> Result<()> {
         failed.push("types".to_owned());
     }
     let toolcell = |words: &[&OsStr]| bench.command(words);
-    let programs = existing::Programs { python: &bench.python, packages: &packages, command: &toolcell };
+    let programs =
+        existing::Programs { python: &bench.python, packages: &packages, command: &toolcell };
     failed.extend(existing::run(&programs)?);
     // As an author without the compilers goes: each build tells the command that installs its own.
     let walk = "first_tool::a_build_without_its_compiler_tells_the_command_that_leads_on";
-    cargo(root(), &["test", "--workspace", "--locked", "--test", "command", "--", "--ignored", "--exact", walk])?;
+    cargo(
+        root(),
+        &[
+            "test",
+            "--workspace",
+            "--locked",
+            "--test",
+            "command",
+            "--",
+            "--ignored",
+            "--exact",
+            walk,
+        ],
+    )?;
     ensure!(failed.is_empty(), "these projects failed, see above:\n{}", failed.join("\n"));
     Ok(())
 }
@@ -92,8 +112,16 @@ impl Bench {
         cargo(root(), &["build", "--workspace", "--locked"])?;
         // A test of this program is in a folder below the one with the command.
         let own = std::env::current_exe().context("the path of this program is unknown")?;
-        let command = own.ancestors().skip(1).map(|folder| folder.join("toolcell")).find(|file| file.is_file());
-        Ok(Self { place, python, command: command.context("the command is not beside this program")? })
+        let command = own
+            .ancestors()
+            .skip(1)
+            .map(|folder| folder.join("toolcell"))
+            .find(|file| file.is_file());
+        Ok(Self {
+            place,
+            python,
+            command: command.context("the command is not beside this program")?,
+        })
     }
 
     /// Whether the command succeeds.
@@ -125,7 +153,8 @@ impl Bench {
             return Ok(Some(format!("{name}: it is not built")));
         }
         let is_common = project.starts_with(common());
-        let shared = is_common.then(|| common_cases(&common(), project, &self.place)).transpose()?;
+        let shared =
+            is_common.then(|| common_cases(&common(), project, &self.place)).transpose()?;
         for cases in shared.into_iter().chain(has_cases(project).then(|| project.to_owned())) {
             let done = self.command(&words!["test", "--component", &component, &cases])?.output();
             let done = done.context("the command does not start")?;
@@ -139,7 +168,9 @@ impl Bench {
         }
         if is_common {
             let mut words = vec![OsStr::new("run"), component.as_os_str(), OsStr::new("how=waits")];
-            words.extend(services::GRANTS.iter().flat_map(|grant| ["--grant", grant]).map(OsStr::new));
+            words.extend(
+                services::GRANTS.iter().flat_map(|grant| ["--grant", grant]).map(OsStr::new),
+            );
             words.extend(["--fuel", "1000G", "--timeout", "2m"].map(OsStr::new));
             if !services::work(&mut self.command(&words)?)? {
                 return Ok(Some(format!("{name}: log, progress and abort")));
@@ -162,7 +193,10 @@ impl Bench {
             fs::create_dir_all(&project)?;
             fs::write(project.join(module), &source)?;
             say(&format!("refused: {name}\n"));
-            let done = self.command(&words!["build", &project])?.output().context("the command does not start")?;
+            let done = self
+                .command(&words!["build", &project])?
+                .output()
+                .context("the command does not start")?;
             let told = String::from_utf8_lossy(&done.stderr);
             let missing = messages.iter().find(|message| !told.contains(**message));
             if done.status.success() || missing.is_some() {
@@ -179,7 +213,8 @@ impl Bench {
         ensure!(self.toolcell(&words!["new", folder, "--lang", "ts"])?, "`toolcell new` failed");
         let own = std::iter::once((OsString::from("types"), root().join("tests/types")));
         let examples = projects(&root().join("example-tools/ts"))?.into_iter();
-        let examples = examples.filter_map(|example| Some((example.file_name()?.to_owned(), example.join("src"))));
+        let examples = examples
+            .filter_map(|example| Some((example.file_name()?.to_owned(), example.join("src"))));
         for (name, source) in own.chain(examples) {
             let to = folder.join("src").join(name);
             fs::create_dir_all(&to)?;
@@ -204,11 +239,16 @@ fn name_of(project: &Path) -> String {
 
 /// The folder with the cases of every language, without those that the project names in `skipped.txt`.
 fn common_cases(common: &Path, project: &Path, place: &Path) -> Result<PathBuf> {
-    let Ok(skipped) = fs::read_to_string(project.join("skipped.txt")) else { return Ok(common.to_owned()) };
+    let Ok(skipped) = fs::read_to_string(project.join("skipped.txt")) else {
+        return Ok(common.to_owned());
+    };
     let mut cases = fs::read_to_string(common.join("cases.yaml"))?;
     for line in skipped.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
-        let Some((name, reason)) = line.split_once(": ") else { bail!("`{line}` has no reason: write `CASE: REASON`") };
-        cases = without(&cases, name).with_context(|| format!("there is no common case `{name}`, which is skipped"))?;
+        let Some((name, reason)) = line.split_once(": ") else {
+            bail!("`{line}` has no reason: write `CASE: REASON`")
+        };
+        cases = without(&cases, name)
+            .with_context(|| format!("there is no common case `{name}`, which is skipped"))?;
         say(&format!("skipped: {name}: {reason}\n"));
     }
     let folder = place.join(project.file_name().unwrap_or_default()).with_extension("cases");
@@ -229,15 +269,19 @@ fn without(cases: &str, name: &str) -> Option<String> {
 /// Removes a folder, if there is one.
 fn remove(folder: &Path) -> Result<()> {
     match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).context("an old project cannot be removed"),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).context("an old project cannot be removed")
+        }
         _ => Ok(()),
     }
 }
 
 /// The folders in a folder.
 fn projects(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(folder).with_context(|| format!("{} is missing", folder.display()))?;
-    let mut folders: Vec<_> = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("{} is missing", folder.display()))?;
+    let mut folders: Vec<_> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
     folders.sort();
     Ok(folders)
 }
@@ -274,14 +318,21 @@ mod tests {
     fn an_import_that_cannot_be_had_ends_the_build() {
         let bench = Bench::install().expect("the registry is in reach");
         let place = bench.place.join("refused-alone");
-        let failed = ["python", "c"].map(|language| bench.refused(&common().join(language).join("refused"), &place));
-        assert_eq!(failed.map(|failed| failed.expect("the compiler runs")), [const { Vec::<String>::new() }; 2]);
+        let failed = ["python", "c"]
+            .map(|language| bench.refused(&common().join(language).join("refused"), &place));
+        assert_eq!(
+            failed.map(|failed| failed.expect("the compiler runs")),
+            [const { Vec::<String>::new() }; 2]
+        );
     }
 
     #[test]
     fn a_case_is_taken_out_by_its_name() {
         let cases = "cases:\n  - name: one\n    expect: { ok: 1 }\n  - name: two\n  - name: three\n    now: 3\n";
-        assert_eq!(without(cases, "one").as_deref(), Some("cases:\n  - name: two\n  - name: three\n    now: 3\n"));
+        assert_eq!(
+            without(cases, "one").as_deref(),
+            Some("cases:\n  - name: two\n  - name: three\n    now: 3\n")
+        );
         assert_eq!(
             without(cases, "three").as_deref(),
             Some("cases:\n  - name: one\n    expect: { ok: 1 }\n  - name: two")

@@ -22,7 +22,10 @@ pub(crate) fn run() -> Result<()> {
     cargo(root(), &["deny", "check", "bans", "licenses", "sources"])?;
     cargo(root(), &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
     // The crates also build without what an embedder can leave out.
-    cargo(root(), &["clippy", "--workspace", "--no-default-features", "--locked", "--", "-D", "warnings"])?;
+    cargo(
+        root(),
+        &["clippy", "--workspace", "--no-default-features", "--locked", "--", "-D", "warnings"],
+    )?;
     // Warnings are errors here too, by the workspace's lints. Clippy has looked at the dependencies already: it takes seconds.
     cargo(root(), &["doc", "--workspace", "--no-deps", "--locked"])?;
     // After clippy, which has checked the dependencies already.

@@ -28,7 +28,8 @@ use repository::Repository;
 /// Prints the table, or the same as JSON.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let repository = Repository::read(shell::root())?;
-    let rows = [lines::rows(&repository), exact::rows(&repository), pages::rows(&repository)?].concat();
+    let rows =
+        [lines::rows(&repository), exact::rows(&repository), pages::rows(&repository)?].concat();
     match arguments {
         [] => shell::say(&rows.iter().map(Row::text).collect::<String>()),
         ["--json"] => shell::say(&format!("{:#}\n", rows.iter().map(Row::json).collect::<Value>())),

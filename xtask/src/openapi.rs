@@ -45,7 +45,15 @@ fn generated(checks: &mut Checks, packages: &Packages, served: &Served) -> Resul
     step("openapi-spec-validator", validator.args(["-c", VALIDATE, &document]))?;
 
     let mut generator = Command::new(packages.python.with_file_name("openapi-python-client"));
-    generator.args(["generate", "--url", &document, "--meta", "none", "--overwrite", "--fail-on-warning"]);
+    generator.args([
+        "generate",
+        "--url",
+        &document,
+        "--meta",
+        "none",
+        "--overwrite",
+        "--fail-on-warning",
+    ]);
     generator.arg("--config").arg(root().join(PROGRAMS).join("python.yaml"));
     generator.args(["--output-path", "generated_client"]).current_dir(&served.folder);
     let has_python = step("openapi-python-client", &mut generator)?;
@@ -56,7 +64,10 @@ fn generated(checks: &mut Checks, packages: &Packages, served: &Served) -> Resul
         fs::copy(root().join(PROGRAMS).join(name), typescript.join(name))?;
     }
     let mut generator = packages.node_program("openapi-typescript/bin/cli.js");
-    let has_types = step("openapi-typescript", generator.args([&document, "--output", "generated/openapi.ts"]))?;
+    let has_types = step(
+        "openapi-typescript",
+        generator.args([&document, "--output", "generated/openapi.ts"]),
+    )?;
     let mut types = packages.node_program("typescript/bin/tsc");
     let has_types = has_types && step("typescript: types", types.args(["--project", "generated"]))?;
 
@@ -74,7 +85,10 @@ fn generated(checks: &mut Checks, packages: &Packages, served: &Served) -> Resul
 }
 
 fn program(checks: &mut Checks, title: &str, command: &mut Command, served: &Served) -> Result<()> {
-    checks.program(title, served.environment(command.arg(&served.url).env("TOOLCELL_KEY", &served.keys[0])))
+    checks.program(
+        title,
+        served.environment(command.arg(&served.url).env("TOOLCELL_KEY", &served.keys[0])),
+    )
 }
 
 /// Runs Schemathesis.
@@ -83,8 +97,22 @@ fn requests(checks: &mut Checks, packages: &Packages, served: &Served) -> Result
     command.arg("--config-file").arg(root().join("host/server/conformance/schemathesis.toml"));
     command.args(["run", &format!("{}/openapi.json", served.url)]);
     command.args(["--header", &format!("Authorization: Bearer {}", served.keys[0])]);
-    command.args(["--seed", SEED, "--max-examples", EXAMPLES, "--phases", "coverage,fuzzing,stateful"]);
-    command.args(["--continue-on-failure", "--no-color", "--generation-database", "none", "--warnings", "off"]);
+    command.args([
+        "--seed",
+        SEED,
+        "--max-examples",
+        EXAMPLES,
+        "--phases",
+        "coverage,fuzzing,stateful",
+    ]);
+    command.args([
+        "--continue-on-failure",
+        "--no-color",
+        "--generation-database",
+        "none",
+        "--warnings",
+        "off",
+    ]);
     // Its own files go there too.
     let seen = ended(served.environment(command.current_dir(&served.folder)))?;
     say(&seen.stdout);
@@ -93,7 +121,11 @@ fn requests(checks: &mut Checks, packages: &Packages, served: &Served) -> Result
         .stdout
         .split_once("Test cases:")
         .with_context(|| format!("Schemathesis printed no summary: {}", seen.told()))?;
-    let generated = summary.split_whitespace().next().and_then(|number| number.parse::<usize>().ok()).unwrap_or(0);
+    let generated = summary
+        .split_whitespace()
+        .next()
+        .and_then(|number| number.parse::<usize>().ok())
+        .unwrap_or(0);
     let told = seen.told();
     checks.note(&format!("schemathesis: {generated} requests"), (!seen.success).then_some(&*told));
     ensure!(generated >= LEAST, "only {generated} requests were made; {LEAST} are the least");

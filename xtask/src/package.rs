@@ -28,7 +28,8 @@ const PAPERS: [&str; 3] = ["README.md", "LICENSE-APACHE", "LICENSE-MIT"];
 
 /// Packs, unpacks and checks them.
 pub(crate) fn run() -> Result<()> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
     let target = target.to_str().context("a target directory that is text")?;
     let selected = PUBLISHED.iter().flat_map(|name| ["-p", name]);
     // What is not committed is packed as well: it is what is about to be checked.
@@ -40,10 +41,14 @@ pub(crate) fn run() -> Result<()> {
         fs::remove_dir_all(&place).context("what an earlier check left")?;
     }
     for name in PUBLISHED {
-        let packed = Path::new(target).join(format!("package/{name}-{}.crate", env!("CARGO_PKG_VERSION")));
+        let packed =
+            Path::new(target).join(format!("package/{name}-{}.crate", env!("CARGO_PKG_VERSION")));
         unpack(&packed, &place.join("packed").join(name))?;
         for paper in PAPERS {
-            ensure!(place.join("packed").join(name).join(paper).is_file(), "{name} is packed without {paper}");
+            ensure!(
+                place.join("packed").join(name).join(paper).is_file(),
+                "{name} is packed without {paper}"
+            );
         }
     }
     workspace(&place)?;
@@ -69,9 +74,13 @@ fn workspace(place: &Path) -> Result<()> {
         let own = fs::read_to_string(root().join(member).join("Cargo.toml"))?;
         stand_in(&place.join("others"), &member.replace('/', "-"), &own)?;
     }
-    let patches: String = PUBLISHED.iter().map(|name| format!("{name} = {{ path = \"packed/{name}\" }}\n")).collect();
+    let patches: String =
+        PUBLISHED.iter().map(|name| format!("{name} = {{ path = \"packed/{name}\" }}\n")).collect();
     let members = r#"members = ["packed/*", "others/*"]"#;
-    fs::write(place.join("Cargo.toml"), format!("{before}{members}{after}\n[patch.crates-io]\n{patches}"))?;
+    fs::write(
+        place.join("Cargo.toml"),
+        format!("{before}{members}{after}\n[patch.crates-io]\n{patches}"),
+    )?;
     fs::copy(root().join("Cargo.lock"), place.join("Cargo.lock"))?;
     Ok(())
 }
@@ -82,10 +91,15 @@ fn stand_in(folder: &Path, name: &str, manifest: &str) -> Result<()> {
     let folder = folder.join(name);
     fs::create_dir_all(folder.join("src"))?;
     let mut text = format!("[package]\nname = \"{name}-stand-in\"\nedition.workspace = true\n");
-    for (from, to) in
-        [("[dependencies]", "[dependencies]"), ("[dev-dependencies]", "[target.'cfg(unix)'.dependencies]")]
-    {
-        let lines = manifest.lines().skip_while(|line| *line != from).skip(1).take_while(|line| !line.starts_with('['));
+    for (from, to) in [
+        ("[dependencies]", "[dependencies]"),
+        ("[dev-dependencies]", "[target.'cfg(unix)'.dependencies]"),
+    ] {
+        let lines = manifest
+            .lines()
+            .skip_while(|line| *line != from)
+            .skip(1)
+            .take_while(|line| !line.starts_with('['));
         text.push_str(&format!("\n{to}\n"));
         for line in lines.filter(|line| !line.starts_with("toolcell")) {
             text.push_str(&format!("{line}\n"));

@@ -23,11 +23,17 @@ pub(crate) fn run() -> Result<()> {
     let python = install_python(&place, &root().join("packaging/requirements.txt"))?;
     let mut checks = Checks::default();
     let mut hadolint = Command::new(python.with_file_name("hadolint"));
-    passes(&mut checks, "hadolint", hadolint.arg("--no-color").arg(root().join("packaging/Containerfile")))?;
+    passes(
+        &mut checks,
+        "hadolint",
+        hadolint.arg("--no-color").arg(root().join("packaging/Containerfile")),
+    )?;
 
     if Command::new("systemd-analyze").arg("--version").output().is_err() {
-        say("SKIPPED: this machine has no `systemd-analyze`, so systemd does not judge packaging/toolcell.service\n\
-             hint: apt-get install systemd\n");
+        say(
+            "SKIPPED: this machine has no `systemd-analyze`, so systemd does not judge packaging/toolcell.service\n\
+             hint: apt-get install systemd\n",
+        );
         return checks.finish();
     }
     // systemd wants the program to be there, and a name that ends with `.service`.
@@ -40,7 +46,11 @@ pub(crate) fn run() -> Result<()> {
         command.args(words).arg(&copy);
         command
     };
-    passes(&mut checks, "systemd: verify", &mut analyze(&["verify", "--man=no", "--recursive-errors=no"]))?;
+    passes(
+        &mut checks,
+        "systemd: verify",
+        &mut analyze(&["verify", "--man=no", "--recursive-errors=no"]),
+    )?;
     let security = ["security", "--no-pager", "--offline=true", EXPOSURE];
     passes(&mut checks, "systemd: security", &mut analyze(&security))?;
     checks.finish()

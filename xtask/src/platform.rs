@@ -65,7 +65,10 @@ pub(crate) fn compare(node: &Path) -> Result<()> {
         let mut command = Command::new(node);
         command.arg("-e").arg(PROGRAM).arg(root().join(expressions));
         let status = command.env_clear().env("TZ", "UTC").env("LANG", "C.UTF-8").status();
-        ensure!(status.context("Node does not start")?.success(), "answers in {expressions} are not Node's");
+        ensure!(
+            status.context("Node does not start")?.success(),
+            "answers in {expressions} are not Node's"
+        );
     }
     Ok(())
 }
@@ -77,15 +80,22 @@ pub(crate) fn python(bench: &Bench) -> Result<()> {
     if version.starts_with("Python 3.11.") {
         let mut command = Command::new(&bench.python);
         command.args(["-B", "-W", "ignore"]).arg(place.join("answers.py")).arg(&file);
-        let status =
-            command.env_clear().env("TZ", "UTC").env("LANG", "C.UTF-8").status().context("CPython does not start")?;
+        let status = command
+            .env_clear()
+            .env("TZ", "UTC")
+            .env("LANG", "C.UTF-8")
+            .status()
+            .context("CPython does not start")?;
         ensure!(status.success(), "answers in {PYTHON} are not those of {version}");
     } else {
         say(&format!("{PYTHON} is not compared with CPython 3.11: this is {version}"));
     }
     let text = fs::read_to_string(&file)?;
     let differences = in_a_cell(bench, &place, "platform", &format!("text={text}"), &bench.python)?;
-    ensure!(differences.trim() == "[]", "a component has other answers than {PYTHON}: {differences}");
+    ensure!(
+        differences.trim() == "[]",
+        "a component has other answers than {PYTHON}: {differences}"
+    );
     let count = text.lines().filter(|line| line.starts_with("= ")).count();
     say(&format!("{count} expressions were compared with {version}"));
     Ok(())
@@ -105,7 +115,11 @@ fn packages_of_npm(bench: &Bench, packages: &Packages) -> Result<()> {
             .current_dir(&folder)
             .env("TZ", "UTC")
             .env("LANG", "C.UTF-8");
-        outcome.add(&name, &printed(&mut command)?, &in_a_cell(bench, &tool, &name, "{}", &bench.python));
+        outcome.add(
+            &name,
+            &printed(&mut command)?,
+            &in_a_cell(bench, &tool, &name, "{}", &bench.python),
+        );
     }
     outcome.end("Node")
 }
@@ -122,8 +136,16 @@ fn packages_of_python(bench: &Bench) -> Result<()> {
         fs::copy(sources.join(&name).with_extension("py"), project.join("work.py"))?;
         fs::write(project.join("tool.py"), TOOL)?;
         let mut command = Command::new(&python);
-        command.args(["-B", "-W", "ignore", "-c", WORK]).current_dir(&project).env("TZ", "UTC").env("LANG", "C.UTF-8");
-        outcome.add(&name, &printed(&mut command)?, &in_a_cell(bench, &project, &name, "{}", &python));
+        command
+            .args(["-B", "-W", "ignore", "-c", WORK])
+            .current_dir(&project)
+            .env("TZ", "UTC")
+            .env("LANG", "C.UTF-8");
+        outcome.add(
+            &name,
+            &printed(&mut command)?,
+            &in_a_cell(bench, &project, &name, "{}", &python),
+        );
     }
     outcome.end("CPython")
 }
@@ -132,7 +154,8 @@ fn packages_of_python(bench: &Bench) -> Result<()> {
 fn modules(folder: &Path, extension: &str) -> Result<Vec<String>> {
     let files = fs::read_dir(folder)?.flatten().map(|entry| entry.path());
     let modules = files.filter(|file| file.extension().is_some_and(|found| found == extension));
-    let mut names: Vec<_> = modules.filter_map(|file| Some(file.file_stem()?.to_string_lossy().into_owned())).collect();
+    let mut names: Vec<_> =
+        modules.filter_map(|file| Some(file.file_stem()?.to_string_lossy().into_owned())).collect();
     names.sort();
     Ok(names)
 }
@@ -153,16 +176,31 @@ impl Outcome {
     }
 
     fn end(self, other: &str) -> Result<()> {
-        ensure!(self.0.is_empty(), "packages work otherwise than in {other}: {}", self.0.join(", "));
+        ensure!(
+            self.0.is_empty(),
+            "packages work otherwise than in {other}: {}",
+            self.0.join(", ")
+        );
         Ok(())
     }
 }
 
 /// Builds a project with the packages of this interpreter, and returns what a call of its tool prints.
-fn in_a_cell(bench: &Bench, project: &Path, name: &str, arguments: &str, python: &Path) -> Result<String> {
+fn in_a_cell(
+    bench: &Bench,
+    project: &Path,
+    name: &str,
+    arguments: &str,
+    python: &Path,
+) -> Result<String> {
     let component = bench.place.join(name).with_extension("wasm");
     let programs = python.parent().context("the interpreter has no folder")?;
-    let mut build = bench.command(&["build".as_ref(), "--output".as_ref(), component.as_ref(), project.as_ref()])?;
+    let mut build = bench.command(&[
+        "build".as_ref(),
+        "--output".as_ref(),
+        component.as_ref(),
+        project.as_ref(),
+    ])?;
     printed(build.env("PATH", crate::registries::path_with(programs)))?;
     let mut run = bench.command(&["run".as_ref(), "--quiet".as_ref()])?;
     printed(run.args(BOUNDS).arg(&component).arg(arguments))
@@ -170,8 +208,14 @@ fn in_a_cell(bench: &Bench, project: &Path, name: &str, arguments: &str, python:
 
 /// Returns what a command prints that succeeds.
 fn printed(command: &mut Command) -> Result<String> {
-    let done = command.output().with_context(|| format!("{:?} does not start", command.get_program()))?;
-    ensure!(done.status.success(), "{:?}: {}", command.get_program(), String::from_utf8_lossy(&done.stderr));
+    let done =
+        command.output().with_context(|| format!("{:?} does not start", command.get_program()))?;
+    ensure!(
+        done.status.success(),
+        "{:?}: {}",
+        command.get_program(),
+        String::from_utf8_lossy(&done.stderr)
+    );
     Ok(String::from_utf8(done.stdout)?)
 }
 

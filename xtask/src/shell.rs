@@ -22,12 +22,19 @@ pub(crate) fn cargo(folder: &Path, arguments: &[&str]) -> Result<()> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // What the outer cargo says of this package: dependencies that look at it would be built anew, each time that one types
     // `cargo test` after `cargo xtask test`.
-    let own = |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|own| name.starts_with(own));
+    let own =
+        |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|own| name.starts_with(own));
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(own)) {
         cargo.env_remove(name);
     }
-    let status = cargo.current_dir(folder).args(arguments).status().context("cargo does not run")?;
-    ensure!(status.success(), "`cargo {}` in {} ended with {status}", arguments.join(" "), folder.display());
+    let status =
+        cargo.current_dir(folder).args(arguments).status().context("cargo does not run")?;
+    ensure!(
+        status.success(),
+        "`cargo {}` in {} ended with {status}",
+        arguments.join(" "),
+        folder.display()
+    );
     Ok(())
 }
 

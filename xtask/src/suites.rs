@@ -11,7 +11,10 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     ensure!(!arguments.is_empty(), "name the folder of the suites: cargo xtask suites DIR");
     cargo(root(), &["build", "--workspace", "--locked", "--example", "suites"])?;
     let own = std::env::current_exe().context("where am I?")?;
-    let program = own.with_file_name("examples").join("suites").with_extension(std::env::consts::EXE_EXTENSION);
+    let program = own
+        .with_file_name("examples")
+        .join("suites")
+        .with_extension(std::env::consts::EXE_EXTENSION);
     let status = Command::new(program).args(arguments).status().context("the suites do not run")?;
     ensure!(status.success(), "the suites ended with {status}");
     Ok(())

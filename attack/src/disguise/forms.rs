@@ -14,9 +14,13 @@ pub(crate) fn disguised(value: &str, disguise: &str) -> String {
         "hex" => each(|byte| format!("{byte:02x}")),
         "hex_upper" => each(|byte| format!("{byte:02X}")),
         "percent" => each(|byte| format!("%{byte:02x}")),
-        "component" => {
-            each(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).into() } else { format!("%{byte:02X}") })
-        }
+        "component" => each(|byte| {
+            if byte.is_ascii_alphanumeric() {
+                char::from(byte).into()
+            } else {
+                format!("%{byte:02X}")
+            }
+        }),
         "escaped" => each(|byte| format!("\\u{byte:04x}")),
         "reversed" => value.chars().rev().collect(),
         "halves" => format!("{} {}", &value[..value.len() / 2], &value[value.len() / 2..]),

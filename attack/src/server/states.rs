@@ -42,8 +42,12 @@ impl Server {
         for _ in 0..8 {
             let at = dice.index(state.len());
             let (mut changed, mut cut) = (state.to_owned().into_bytes(), state.to_owned());
-            changed[at] =
-                *ALPHABET.iter().cycle().skip(dice.index(64)).find(|byte| **byte != changed[at]).unwrap_or(&b'A');
+            changed[at] = *ALPHABET
+                .iter()
+                .cycle()
+                .skip(dice.index(64))
+                .find(|byte| **byte != changed[at])
+                .unwrap_or(&b'A');
             cut.truncate(at);
             forged.extend([String::from_utf8(changed).unwrap_or_default(), cut]);
         }
@@ -54,8 +58,10 @@ impl Server {
             let code = codes.into_iter().find_map(Value::as_str).unwrap_or_default().to_owned();
             (code, answer)
         };
-        for (key, tool, arguments, state, expected) in
-            forged.iter().map(|forged| (&self.acme, TOOL, &arguments, forged.as_str(), "resume_tampered")).chain([
+        for (key, tool, arguments, state, expected) in forged
+            .iter()
+            .map(|forged| (&self.acme, TOOL, &arguments, forged.as_str(), "resume_tampered"))
+            .chain([
                 (&self.globex, TOOL, &arguments, state, "resume_foreign"),
                 (&self.acme_too, TOOL, &arguments, state, "resume_foreign"),
                 (&self.acme, "submit_plan", &plan, state, "resume_other_tool"),
@@ -83,7 +89,14 @@ impl Server {
     }
 
     /// Calls a tool, with a state and an answer if there is a state.
-    fn stated(&self, form: Form, key: &str, tool: &str, arguments: &Value, state: Option<&str>) -> Value {
+    fn stated(
+        &self,
+        form: Form,
+        key: &str,
+        tool: &str,
+        arguments: &Value,
+        state: Option<&str>,
+    ) -> Value {
         let answer = json!({"name": "Eve"});
         match form {
             Form::Resume => {
@@ -96,10 +109,12 @@ impl Server {
             Form::RequestState => {
                 let (line, headers, mut message) = mcp(tool, arguments);
                 let params = &mut message["params"];
-                params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {"form": {}}});
+                params["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+                    json!({"elicitation": {"form": {}}});
                 if let Some(state) = state {
                     params["requestState"] = state.into();
-                    params["inputResponses"] = json!({"answer": {"action": "accept", "content": answer}});
+                    params["inputResponses"] =
+                        json!({"answer": {"action": "accept", "content": answer}});
                 }
                 json_of(&self.sent(key, line, &headers, &message.to_string()))
             }

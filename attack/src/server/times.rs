@@ -26,7 +26,9 @@ impl Server {
         let (missing, unknown) = (dice.letters(HIDDEN.len()).to_lowercase(), "0".repeat(64));
         let kept = super::json_of(&self.sent(&self.acme, "POST /v1/artifacts", "", &missing));
         let id = kept["id"].as_str().unwrap_or_default().to_owned();
-        let call = |name: &str| (&*self.globex, "POST /v1/calls".to_owned(), format!(r#"{{"name": "{name}"}}"#));
+        let call = |name: &str| {
+            (&*self.globex, "POST /v1/calls".to_owned(), format!(r#"{{"name": "{name}"}}"#))
+        };
         let artifact = |id: &str| (&*self.globex, format!("GET /v1/artifacts/{id}"), String::new());
         let made_up = format!("tck_{}", dice.letters(43));
         for (what, requests) in [
@@ -34,10 +36,16 @@ impl Server {
             ("an artifact of another tenant and none", [artifact(&id), artifact(&unknown)]),
             ("a revoked key and an unknown one", [listing(&self.revoked), listing(&made_up)]),
         ] {
-            let ratios: Vec<f64> =
-                (0..TIMES).map(|_| self.ratio(&requests)).take_while(|ratio| *ratio > RATIO).collect();
+            let ratios: Vec<f64> = (0..TIMES)
+                .map(|_| self.ratio(&requests))
+                .take_while(|ratio| *ratio > RATIO)
+                .collect();
             if ratios.len() == TIMES {
-                tally.failed(Fault::Slow, format!("a difference of times: {what}"), format!("{ratios:?}"));
+                tally.failed(
+                    Fault::Slow,
+                    format!("a difference of times: {what}"),
+                    format!("{ratios:?}"),
+                );
             } else {
                 tally.survived();
             }

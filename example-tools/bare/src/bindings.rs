@@ -1,7 +1,12 @@
 //! What the generator makes of the interface.
 
 #![allow(missing_docs, unreachable_pub, unsafe_code, rust_2018_idioms, reason = "generated")]
-#![allow(clippy::all, clippy::unwrap_used, clippy::allow_attributes_without_reason, reason = "generated")]
+#![allow(
+    clippy::all,
+    clippy::unwrap_used,
+    clippy::allow_attributes_without_reason,
+    reason = "generated"
+)]
 
 wit_bindgen::generate!({ path: "../../wit", world: "toolbox" });
 

@@ -35,7 +35,12 @@ impl Guest for Component {
                 end_turn: false,
                 extensions: Vec::new(),
             }),
-            Err(message) => Outcome::Error(Failure { message, data: None, retryable: None, retry_after_ms: None }),
+            Err(message) => Outcome::Error(Failure {
+                message,
+                data: None,
+                retryable: None,
+                retry_after_ms: None,
+            }),
         }
     }
 
@@ -51,7 +56,8 @@ impl Guest for Component {
 
 /// The text of the arguments, backwards. The host has compared the arguments with the schema.
 fn reversed(arguments: &str) -> Result<String, String> {
-    let arguments: serde_json::Value = serde_json::from_str(arguments).map_err(|error| error.to_string())?;
+    let arguments: serde_json::Value =
+        serde_json::from_str(arguments).map_err(|error| error.to_string())?;
     let text = arguments["text"].as_str().ok_or("`text` is missing")?;
     Ok(text.chars().rev().collect())
 }

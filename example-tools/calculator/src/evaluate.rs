@@ -56,11 +56,18 @@ fn pop(stack: &mut Vec<f64>) -> Result<f64, String> {
     stack.pop().ok_or_else(|| "internal fault: an operand is missing".to_owned())
 }
 
-fn binary(stack: &mut Vec<f64>, sign: char, apply: fn(f64, f64) -> f64) -> Result<(f64, String), String> {
+fn binary(
+    stack: &mut Vec<f64>,
+    sign: char,
+    apply: fn(f64, f64) -> f64,
+) -> Result<(f64, String), String> {
     let (right, left) = (pop(stack)?, pop(stack)?);
     let value = apply(left, right);
-    let spelled =
-        if value.is_finite() { String::new() } else { format!("{} {sign} {}", operand(left), operand(right)) };
+    let spelled = if value.is_finite() {
+        String::new()
+    } else {
+        format!("{} {sign} {}", operand(left), operand(right))
+    };
     Ok((value, spelled))
 }
 

@@ -37,13 +37,33 @@ pub(crate) static FUNCTIONS: &[Function] = &[
     Function { name: "log", arguments: 2..=2, apply: |x| logarithm(x[0], x[1]) },
     Function { name: "log10", arguments: 1..=1, apply: |x| x[0].log10() },
     Function { name: "log2", arguments: 1..=1, apply: |x| x[0].log2() },
-    Function { name: "max", arguments: 1..=MANY, apply: |x| x.iter().copied().fold(f64::NEG_INFINITY, f64::max) },
-    Function { name: "mean", arguments: 1..=MANY, apply: |x| x.iter().sum::<f64>() / x.len() as f64 },
-    Function { name: "min", arguments: 1..=MANY, apply: |x| x.iter().copied().fold(f64::INFINITY, f64::min) },
+    Function {
+        name: "max",
+        arguments: 1..=MANY,
+        apply: |x| x.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+    },
+    Function {
+        name: "mean",
+        arguments: 1..=MANY,
+        apply: |x| x.iter().sum::<f64>() / x.len() as f64,
+    },
+    Function {
+        name: "min",
+        arguments: 1..=MANY,
+        apply: |x| x.iter().copied().fold(f64::INFINITY, f64::min),
+    },
     Function { name: "mod", arguments: 2..=2, apply: |x| remainder(x[0], x[1]) },
     Function { name: "radians", arguments: 1..=1, apply: |x| x[0].to_radians() },
-    Function { name: "round", arguments: 1..=2, apply: |x| round(x[0], x.get(1).copied().unwrap_or(0.0)) },
-    Function { name: "sign", arguments: 1..=1, apply: |x| if x[0] == 0.0 { 0.0 } else { x[0].signum() } },
+    Function {
+        name: "round",
+        arguments: 1..=2,
+        apply: |x| round(x[0], x.get(1).copied().unwrap_or(0.0)),
+    },
+    Function {
+        name: "sign",
+        arguments: 1..=1,
+        apply: |x| if x[0] == 0.0 { 0.0 } else { x[0].signum() },
+    },
     Function { name: "sin", arguments: 1..=1, apply: |x| x[0].sin() },
     Function { name: "sinh", arguments: 1..=1, apply: |x| x[0].sinh() },
     Function { name: "sqrt", arguments: 1..=1, apply: |x| x[0].sqrt() },
@@ -54,8 +74,13 @@ pub(crate) static FUNCTIONS: &[Function] = &[
 ];
 
 /// Every constant, by name.
-pub(crate) static CONSTANTS: &[(&str, f64)] =
-    &[("pi", consts::PI), ("π", consts::PI), ("tau", consts::TAU), ("τ", consts::TAU), ("e", consts::E)];
+pub(crate) static CONSTANTS: &[(&str, f64)] = &[
+    ("pi", consts::PI),
+    ("π", consts::PI),
+    ("tau", consts::TAU),
+    ("τ", consts::TAU),
+    ("e", consts::E),
+];
 
 /// The function called `name`.
 pub(crate) fn function(name: &str) -> Option<&'static Function> {
@@ -140,6 +165,9 @@ mod tests {
 
     #[test]
     fn remainders_follow_the_divisor() {
-        assert_eq!([remainder(-7.0, 12.0), remainder(7.0, -12.0), remainder(6.0, 3.0)], [5.0, -5.0, 0.0]);
+        assert_eq!(
+            [remainder(-7.0, 12.0), remainder(7.0, -12.0), remainder(6.0, 3.0)],
+            [5.0, -5.0, 0.0]
+        );
     }
 }

@@ -55,7 +55,8 @@ pub(crate) fn parse(text: &str, variables: &BTreeMap<String, f64>) -> Result<Vec
             "`{odd}` cannot be the name of a variable: use letters, digits and `_`, and begin with a letter"
         ));
     }
-    let mut parser = Parser { tokens: tokens(text)?, at: 0, depth: 0, variables, steps: Vec::new() };
+    let mut parser =
+        Parser { tokens: tokens(text)?, at: 0, depth: 0, variables, steps: Vec::new() };
     parser.sum()?;
     let Token { kind, column } = parser.next();
     match kind {
@@ -65,9 +66,9 @@ pub(crate) fn parse(text: &str, variables: &BTreeMap<String, f64>) -> Result<Vec
              write 1000 or 1_000 for a thousand"
         )),
         Kind::Sign(')') => Err(format!("`)` at column {column} closes nothing")),
-        Kind::Sign(_) | Kind::Number(_) | Kind::Name(_) => {
-            Err(format!("expected an operator at column {column}, found {kind}; multiplication needs `*`"))
-        }
+        Kind::Sign(_) | Kind::Number(_) | Kind::Name(_) => Err(format!(
+            "expected an operator at column {column}, found {kind}; multiplication needs `*`"
+        )),
     }
 }
 
@@ -167,7 +168,9 @@ impl Parser<'_> {
                 self.emit(Operation::Push(value), column);
                 Ok(())
             }
-            Kind::Name(name) if self.tokens[self.at].kind == Kind::Sign('(') => self.call(&name, column),
+            Kind::Name(name) if self.tokens[self.at].kind == Kind::Sign('(') => {
+                self.call(&name, column)
+            }
             Kind::Name(name) => {
                 let value = self.value(&name, column)?;
                 self.emit(Operation::Push(value), column);
@@ -177,7 +180,9 @@ impl Parser<'_> {
                 self.sum()?;
                 self.close(column)
             }
-            Kind::Sign(_) | Kind::End => Err(format!("expected a number at column {column}, found {kind}")),
+            Kind::Sign(_) | Kind::End => {
+                Err(format!("expected a number at column {column}, found {kind}"))
+            }
         }
     }
 
@@ -188,7 +193,12 @@ impl Parser<'_> {
                     "`{name}` at column {column} is a number, not a function; multiplication needs `*`"
                 ));
             }
-            return Err(unknown("function", name, column, FUNCTIONS.iter().map(|function| function.name)));
+            return Err(unknown(
+                "function",
+                name,
+                column,
+                FUNCTIONS.iter().map(|function| function.name),
+            ));
         };
         let opened = self.next().column;
         let mut count = 0;
@@ -211,13 +221,18 @@ impl Parser<'_> {
 
     /// The caller's variables come first: who defines `e` means it.
     fn value(&self, name: &str, column: usize) -> Result<f64, String> {
-        if let Some(value) = self.variables.get(name).copied().or_else(|| functions::constant(name)) {
+        if let Some(value) = self.variables.get(name).copied().or_else(|| functions::constant(name))
+        {
             return Ok(value);
         }
         if functions::function(name).is_some() {
             return Err(format!("`{name}` at column {column} is a function: write {name}(…)"));
         }
-        let known = self.variables.keys().map(String::as_str).chain(CONSTANTS.iter().map(|(known, _)| *known));
+        let known = self
+            .variables
+            .keys()
+            .map(String::as_str)
+            .chain(CONSTANTS.iter().map(|(known, _)| *known));
         Err(unknown("name", name, column, known))
     }
 
@@ -229,7 +244,10 @@ impl Parser<'_> {
         Err(format!("expected `)` at column {column} for the `(` at column {opened}, found {kind}"))
     }
 
-    fn deeper(&mut self, inner: impl FnOnce(&mut Self) -> Result<(), String>) -> Result<(), String> {
+    fn deeper(
+        &mut self,
+        inner: impl FnOnce(&mut Self) -> Result<(), String>,
+    ) -> Result<(), String> {
         // A parenthesis costs two levels: its sum and the unary within.
         if self.depth >= 2 * MAX_DEPTH {
             let column = self.tokens[self.at].column;
@@ -273,21 +291,31 @@ fn wrong_count(function: &Function, count: usize, column: usize) -> String {
         (least, most) if least == most => format!("{least} arguments"),
         (least, most) => format!("{least} or {most} arguments"),
     };
-    let hint = if name == "log" && count == 1 { ": write ln(x), log10(x) or log(x, base)" } else { "" };
+    let hint =
+        if name == "log" && count == 1 { ": write ln(x), log10(x) or log(x, base)" } else { "" };
     format!("`{name}` at column {column} takes {wanted}, found {count}{hint}")
 }
 
 /// Names what was meant if one known name begins alike, and everything that is known otherwise.
-fn unknown<'n>(what: &str, name: &str, column: usize, known: impl Iterator<Item = &'n str>) -> String {
+fn unknown<'n>(
+    what: &str,
+    name: &str,
+    column: usize,
+    known: impl Iterator<Item = &'n str>,
+) -> String {
     let known: Vec<&str> = known.collect();
     let lower = name.to_lowercase();
     let alike = known.iter().find(|known| {
         let known = known.to_lowercase();
         known == lower
-            || (lower.len() > 2 && (known.starts_with(&lower) || lower.starts_with(&known)) && known.len() > 2)
+            || (lower.len() > 2
+                && (known.starts_with(&lower) || lower.starts_with(&known))
+                && known.len() > 2)
     });
     match alike {
-        Some(alike) => format!("unknown {what} `{name}` at column {column}: did you mean `{alike}`?"),
+        Some(alike) => {
+            format!("unknown {what} `{name}` at column {column}: did you mean `{alike}`?")
+        }
         None => format!("unknown {what} `{name}` at column {column}; known: {}", known.join(", ")),
     }
 }

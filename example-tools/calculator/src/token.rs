@@ -56,7 +56,8 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Token>, String> {
             '÷' => (Kind::Sign('/'), 1),
             '−' => (Kind::Sign('-'), 1),
             first if first.is_alphabetic() || first == '_' => {
-                let name: String = characters[at..].iter().take_while(|c| continues_name(**c)).collect();
+                let name: String =
+                    characters[at..].iter().take_while(|c| continues_name(**c)).collect();
                 let length = name.chars().count();
                 (Kind::Name(name), length)
             }
@@ -71,7 +72,8 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Token>, String> {
 
 /// Whether a caller's variable can be written in an expression.
 pub(crate) fn is_name(text: &str) -> bool {
-    text.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_') && text.chars().all(continues_name)
+    text.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_')
+        && text.chars().all(continues_name)
 }
 
 fn continues_name(character: char) -> bool {
@@ -88,7 +90,9 @@ fn number(rest: &[char], column: usize) -> Result<(Kind, usize), String> {
             '0'..='9' | '.' => text.push(character),
             '_' if text.ends_with(|c: char| c.is_ascii_digit()) => {}
             '+' | '-' if exponent => text.push(character),
-            'e' | 'E' if !text.contains(['e', 'E']) && starts_exponent(&rest[length + 1..]) => text.push(character),
+            'e' | 'E' if !text.contains(['e', 'E']) && starts_exponent(&rest[length + 1..]) => {
+                text.push(character)
+            }
             _ => break,
         }
         length += 1;
@@ -116,7 +120,9 @@ mod tests {
 
     #[test]
     fn numbers_come_in_many_spellings() {
-        for (text, value) in [(".5", 0.5), ("5.", 5.0), ("1_000", 1000.0), ("1e3", 1000.0), ("2.5E-1", 0.25)] {
+        for (text, value) in
+            [(".5", 0.5), ("5.", 5.0), ("1_000", 1000.0), ("1e3", 1000.0), ("2.5E-1", 0.25)]
+        {
             assert_eq!(kinds(text), [Kind::Number(value), Kind::End], "{text}");
         }
         assert_eq!(tokens("1.2.3"), Err("`1.2.3` at column 1 is not a number".to_owned()));
@@ -141,6 +147,12 @@ mod tests {
     #[test]
     fn an_e_without_digits_is_a_name() {
         assert_eq!(kinds("2e"), [Kind::Number(2.0), Kind::Name("e".to_owned()), Kind::End]);
-        assert!(is_name("rate_2") && is_name("größe") && !is_name("2x") && !is_name("") && !is_name("a b"));
+        assert!(
+            is_name("rate_2")
+                && is_name("größe")
+                && !is_name("2x")
+                && !is_name("")
+                && !is_name("a b")
+        );
     }
 }

@@ -86,7 +86,9 @@ pub(crate) fn problems(details: &Details) -> Vec<String> {
         found.push(format!("date: there is no day `{date}`; the form is YYYY-MM-DD"));
     }
     if let Some(time) = details.time.as_deref().filter(|time| Time::parse(time).is_none()) {
-        found.push(format!("time: there is no time `{time}`; the form is HH:MM, from 00:00 to 23:59"));
+        found.push(format!(
+            "time: there is no time `{time}`; the form is HH:MM, from 00:00 to 23:59"
+        ));
     }
     if details.party_size == Some(0) {
         found.push("party_size: is 0; at least one person must come".to_owned());
@@ -115,8 +117,10 @@ pub(crate) fn decide(details: Details) -> Decision {
     let day = details.date.as_deref().and_then(Day::parse);
     if let Some(day) = day.filter(|&day| !house::is_open(day)) {
         let choices = house::open_days(day, DAYS_OFFERED).iter().map(Day::to_string).collect();
-        let question =
-            format!("The house is closed on {}s ({OPENING_HOURS}). Which other day?", WEEKDAYS[day.weekday()]);
+        let question = format!(
+            "The house is closed on {}s ({OPENING_HOURS}). Which other day?",
+            WEEKDAYS[day.weekday()]
+        );
         return ask(question, vec![date(choices)], Details { date: None, ..details });
     }
     let wanted = details.time.as_deref().and_then(Time::parse);
@@ -164,7 +168,11 @@ fn ask_for_missing(details: Details, day: Option<Day>, wanted: Option<Time>) -> 
         fields.push(Field { field: "name", label: "Name for the table", choices: Vec::new() });
     }
     let asked: Vec<&str> = fields.iter().map(|field| field.label).collect();
-    ask(format!("To book the table, please say: {}.", asked.join(", ").to_lowercase()), fields, details)
+    ask(
+        format!("To book the table, please say: {}.", asked.join(", ").to_lowercase()),
+        fields,
+        details,
+    )
 }
 
 fn ask(question: String, fields: Vec<Field>, details: Details) -> Decision {
@@ -202,9 +210,9 @@ fn booking(name: &str, party_size: u32, day: Day, time: Time) -> Booking {
 /// Six characters that survive a bad line: FNV-1a in base 32 without I, L, O and U.
 fn reference(details: &str) -> String {
     const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-    let hash = details
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    let hash = details.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
     let characters = (0..6).map(|index| char::from(ALPHABET[(hash >> (index * 5) & 31) as usize]));
     std::iter::once('T').chain(std::iter::once('-')).chain(characters).collect()
 }

@@ -14,22 +14,27 @@ pub(crate) struct Day {
 }
 
 /// Names by [`Day::weekday`].
-pub(crate) const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+pub(crate) const WEEKDAYS: [&str; 7] =
+    ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
 impl Day {
     /// Reads `YYYY-MM-DD`. None if there is no such day.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut fields = text.split('-');
-        let (year, month, day) = (digits(fields.next()?, 4)?, digits(fields.next()?, 2)?, digits(fields.next()?, 2)?);
-        let exists = year >= 1583 && (1..=12).contains(&month) && (1..=length(year, month)).contains(&day);
+        let (year, month, day) =
+            (digits(fields.next()?, 4)?, digits(fields.next()?, 2)?, digits(fields.next()?, 2)?);
+        let exists =
+            year >= 1583 && (1..=12).contains(&month) && (1..=length(year, month)).contains(&day);
         (exists && fields.next().is_none()).then_some(Self { year, month, day })
     }
 
     /// 0 is Monday.
     pub(crate) fn weekday(self) -> usize {
         // Zeller's congruence, with January and February counted as months of the year before.
-        let (year, month) = if self.month < 3 { (self.year - 1, self.month + 12) } else { (self.year, self.month) };
-        let saturday_is_0 = self.day + 13 * (month + 1) / 5 + year + year / 4 - year / 100 + year / 400;
+        let (year, month) =
+            if self.month < 3 { (self.year - 1, self.month + 12) } else { (self.year, self.month) };
+        let saturday_is_0 =
+            self.day + 13 * (month + 1) / 5 + year + year / 4 - year / 100 + year / 400;
         (saturday_is_0 as usize + 5) % 7
     }
 
@@ -74,7 +79,9 @@ impl fmt::Display for Time {
 }
 
 fn digits(text: &str, count: usize) -> Option<u32> {
-    (text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok()).flatten()
+    (text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| text.parse().ok())
+        .flatten()
 }
 
 fn length(year: u32, month: u32) -> u32 {
@@ -96,9 +103,16 @@ mod tests {
         for text in ["2026-01-31", "2024-02-29", "2000-02-29"] {
             assert_eq!(Day::parse(text).unwrap().to_string(), text);
         }
-        for text in
-            ["2026-02-29", "1900-02-29", "2026-13-01", "2026-1-1", "01/02/2026", "2026-01-01-01", "+026-01-01", ""]
-        {
+        for text in [
+            "2026-02-29",
+            "1900-02-29",
+            "2026-13-01",
+            "2026-1-1",
+            "01/02/2026",
+            "2026-01-01-01",
+            "+026-01-01",
+            "",
+        ] {
             assert_eq!(Day::parse(text), None, "{text}");
         }
     }

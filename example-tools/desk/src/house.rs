@@ -14,7 +14,8 @@ const FIRST: Time = Time(17 * 60);
 const LAST: Time = Time(21 * 60 + 30);
 const STEP: u32 = 30;
 /// Opening hours in words.
-pub(crate) const OPENING_HOURS: &str = "Tuesday to Sunday, tables from 17:00 to 21:30 on the half hour";
+pub(crate) const OPENING_HOURS: &str =
+    "Tuesday to Sunday, tables from 17:00 to 21:30 on the half hour";
 
 const MONDAY: usize = 0;
 const FRIDAY: usize = 4;
@@ -37,7 +38,10 @@ pub(crate) fn free_times(day: Day, party: u32) -> Vec<Time> {
 
 /// The `count` days on which the house opens, from this one on.
 pub(crate) fn open_days(from: Day, count: usize) -> Vec<Day> {
-    std::iter::successors(Some(from), |day| day.next()).filter(|&day| is_open(day)).take(count).collect()
+    std::iter::successors(Some(from), |day| day.next())
+        .filter(|&day| is_open(day))
+        .take(count)
+        .collect()
 }
 
 /// From 19:00 to 20:00 the house is full on Fridays and Saturdays and has one small table left on other days.
@@ -62,14 +66,23 @@ mod tests {
     #[test]
     fn busy_hours_fill_first() {
         assert_eq!(free("2026-03-03", 2).len(), 10);
-        assert_eq!(free("2026-03-03", 5), ["17:00", "17:30", "18:00", "18:30", "20:30", "21:00", "21:30"]);
-        assert_eq!(free("2026-03-06", 2), ["17:00", "17:30", "18:00", "18:30", "20:30", "21:00", "21:30"]);
+        assert_eq!(
+            free("2026-03-03", 5),
+            ["17:00", "17:30", "18:00", "18:30", "20:30", "21:00", "21:30"]
+        );
+        assert_eq!(
+            free("2026-03-06", 2),
+            ["17:00", "17:30", "18:00", "18:30", "20:30", "21:00", "21:30"]
+        );
         assert!(free("2026-03-02", 2).is_empty());
     }
 
     #[test]
     fn mondays_are_skipped() {
         let days = open_days(Day::parse("2026-03-01").unwrap(), 2);
-        assert_eq!(days.iter().map(Day::to_string).collect::<Vec<_>>(), ["2026-03-01", "2026-03-03"]);
+        assert_eq!(
+            days.iter().map(Day::to_string).collect::<Vec<_>>(),
+            ["2026-03-01", "2026-03-03"]
+        );
     }
 }

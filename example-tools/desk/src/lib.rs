@@ -80,19 +80,26 @@ fn book_table(args: Details, context: &Context) -> Result<Outcome, Failure> {
     }
     Ok(match booking::decide(details) {
         Decision::Book(booking) => booked(booking).into(),
-        Decision::Refuse(reason) => {
-            Failure::new(reason).data(json!({ "largest_table": house::LARGEST_TABLE })).retryable(false).into()
-        }
+        Decision::Refuse(reason) => Failure::new(reason)
+            .data(json!({ "largest_table": house::LARGEST_TABLE }))
+            .retryable(false)
+            .into(),
         Decision::Ask { question, fields, details } => {
             wrong.push(question);
-            Question::new(wrong.join(". ")).options(fields).answer_schema::<Answer>().state(details).into()
+            Question::new(wrong.join(". "))
+                .options(fields)
+                .answer_schema::<Answer>()
+                .state(details)
+                .into()
         }
     })
 }
 
 fn booked(booking: Booking) -> Output {
     let Booking { reference, name, party_size, date, weekday, time } = &booking;
-    let message = format!("Booked {reference}: {weekday}, {date} at {time}, {party_size} people, under {name}.");
+    let message = format!(
+        "Booked {reference}: {weekday}, {date} at {time}, {party_size} people, under {name}."
+    );
     Output::new(Reply { booked: true, booking: Some(booking) }).message(message)
 }
 
@@ -125,7 +132,9 @@ fn check_plan(args: &PlanArgs) -> Vec<String> {
 fn submit_plan(args: PlanArgs) -> Result<Halt, Failure> {
     match plan::order(&args.goal, &args.steps) {
         Ok(plan) => Ok(Halt::new("plan_submitted", plan)),
-        Err(cycle) => Err(Failure::new(cycle.explain()).data(json!({ "cycle": cycle.0 })).retryable(false)),
+        Err(cycle) => {
+            Err(Failure::new(cycle.explain()).data(json!({ "cycle": cycle.0 })).retryable(false))
+        }
     }
 }
 

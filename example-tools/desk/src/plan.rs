@@ -56,7 +56,10 @@ pub(crate) fn problems(steps: &[Step]) -> Vec<String> {
     let mut found = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         if !seen.insert(step.id.as_str()) {
-            found.push(format!("steps[{index}].id: `{}` is already the id of another step", step.id));
+            found.push(format!(
+                "steps[{index}].id: `{}` is already the id of another step",
+                step.id
+            ));
         }
         if step.title.trim().is_empty() {
             found.push(format!("steps[{index}].title: is blank"));
@@ -77,19 +80,34 @@ pub(crate) fn order(goal: &str, steps: &[Step]) -> Result<Plan, Cycle> {
     let mut ordered: Vec<Ordered> = Vec::new();
     while ordered.len() < steps.len() {
         let ready = steps.iter().find(|step| {
-            !waves.contains_key(step.id.as_str()) && step.depends_on.iter().all(|id| waves.contains_key(id.as_str()))
+            !waves.contains_key(step.id.as_str())
+                && step.depends_on.iter().all(|id| waves.contains_key(id.as_str()))
         });
         let Some(step) = ready else { return Err(cycle(steps, &waves)) };
-        let wave = step.depends_on.iter().filter_map(|id| waves.get(id.as_str())).max().map_or(0, |last| last + 1);
+        let wave = step
+            .depends_on
+            .iter()
+            .filter_map(|id| waves.get(id.as_str()))
+            .max()
+            .map_or(0, |last| last + 1);
         waves.insert(&step.id, wave);
-        let depends_on =
-            ordered.iter().map(|done| &done.id).filter(|id| step.depends_on.contains(id)).cloned().collect();
+        let depends_on = ordered
+            .iter()
+            .map(|done| &done.id)
+            .filter(|id| step.depends_on.contains(id))
+            .cloned()
+            .collect();
         let title = step.title.trim().to_owned();
         ordered.push(Ordered { number: ordered.len() + 1, id: step.id.clone(), title, depends_on });
     }
     let last = waves.values().max().map_or(0, |last| last + 1);
-    let wave =
-        |wave| ordered.iter().filter(|step| waves[step.id.as_str()] == wave).map(|step| step.id.clone()).collect();
+    let wave = |wave| {
+        ordered
+            .iter()
+            .filter(|step| waves[step.id.as_str()] == wave)
+            .map(|step| step.id.clone())
+            .collect()
+    };
     let waves = (0..last).map(wave).collect();
     Ok(Plan { goal: goal.trim().to_owned(), steps: ordered, waves })
 }
@@ -114,8 +132,12 @@ impl Cycle {
     /// The circle in words.
     pub(crate) fn explain(&self) -> String {
         let next = self.0.iter().cycle().skip(1);
-        let links: Vec<String> =
-            self.0.iter().zip(next).map(|(step, on)| format!("`{step}` waits for `{on}`")).collect();
+        let links: Vec<String> = self
+            .0
+            .iter()
+            .zip(next)
+            .map(|(step, on)| format!("`{step}` waits for `{on}`"))
+            .collect();
         format!("the plan goes in a circle: {}", links.join(", "))
     }
 }
@@ -142,7 +164,12 @@ mod tests {
     fn steps_follow_what_they_wait_for() {
         let plan = order(
             " Ship ",
-            &steps(&[("ship", &["test", "docs", "test"]), ("docs", &[]), ("test", &["build"]), ("build", &[])]),
+            &steps(&[
+                ("ship", &["test", "docs", "test"]),
+                ("docs", &[]),
+                ("test", &["build"]),
+                ("build", &[]),
+            ]),
         );
         let plan = plan.unwrap();
         assert_eq!(ids(&plan), ["docs", "build", "test", "ship"]);
@@ -159,9 +186,14 @@ mod tests {
 
     #[test]
     fn cycles_are_named() {
-        let found = order("", &steps(&[("ok", &[]), ("x", &["a"]), ("a", &["ok", "b"]), ("b", &["a"])])).unwrap_err();
+        let found =
+            order("", &steps(&[("ok", &[]), ("x", &["a"]), ("a", &["ok", "b"]), ("b", &["a"])]))
+                .unwrap_err();
         assert_eq!(found, Cycle(vec!["a".to_owned(), "b".to_owned()]));
-        assert_eq!(found.explain(), "the plan goes in a circle: `a` waits for `b`, `b` waits for `a`");
+        assert_eq!(
+            found.explain(),
+            "the plan goes in a circle: `a` waits for `b`, `b` waits for `a`"
+        );
         let own = order("", &steps(&[("a", &["a"])])).unwrap_err();
         assert_eq!(own.explain(), "the plan goes in a circle: `a` waits for `a`");
     }

@@ -37,7 +37,8 @@ fn default_characters() -> u32 {
 #[tool(title = "Fetch", read_only, idempotent, open_world, output, max_execution = "60s")]
 fn fetch(args: Args) -> Result<Page, Failure> {
     let token = if args.with_token { Some(secrets::get(TOKEN)?) } else { None };
-    let mut request = http::get(&args.url).header("accept", "text/*, application/json;q=0.9, */*;q=0.1");
+    let mut request =
+        http::get(&args.url).header("accept", "text/*, application/json;q=0.9, */*;q=0.1");
     if let Some(token) = &token {
         request = request.secret(token);
     }

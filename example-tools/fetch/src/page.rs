@@ -24,12 +24,19 @@ impl Page {
     /// Reads a response, up to so many characters of it.
     pub(crate) fn read(response: &Response, most: usize) -> Result<Self, Failure> {
         let header = |name| response.header(name).map(str::to_owned);
-        if let Some(encoding) = response.header("content-encoding").filter(|encoding| *encoding != "identity") {
-            return Err(Failure::new(format!("the server answered in `{encoding}`, which was not asked for")));
+        if let Some(encoding) =
+            response.header("content-encoding").filter(|encoding| *encoding != "identity")
+        {
+            return Err(Failure::new(format!(
+                "the server answered in `{encoding}`, which was not asked for"
+            )));
         }
         if response.bytes().contains(&0) {
             let of = header("content-type").unwrap_or_else(|| "unknown type".to_owned());
-            return Err(Failure::new(format!("there is no text: {} bytes of {of}", response.bytes().len())));
+            return Err(Failure::new(format!(
+                "there is no text: {} bytes of {of}",
+                response.bytes().len()
+            )));
         }
         let whole = response.text();
         let end = whole.char_indices().nth(most).map(|(end, _)| end);
@@ -49,9 +56,12 @@ mod tests {
 
     #[test]
     fn text_is_cut_between_characters() {
-        for (body, most, text, truncated) in
-            [("größe", 3, "grö", true), ("größe", 5, "größe", false), ("", 1, "", false), ("ab", 1, "a", true)]
-        {
+        for (body, most, text, truncated) in [
+            ("größe", 3, "grö", true),
+            ("größe", 5, "größe", false),
+            ("", 1, "", false),
+            ("ab", 1, "a", true),
+        ] {
             let page = Page::read(&Response::new(200).with_body(body), most).expect("a page");
             assert_eq!((page.text.as_str(), page.truncated), (text, truncated));
         }
@@ -67,9 +77,12 @@ mod tests {
 
     #[test]
     fn what_is_no_text_is_said() {
-        let picture = Response::new(200).with_header("content-type", "image/png").with_body([1, 0, 2]);
+        let picture =
+            Response::new(200).with_header("content-type", "image/png").with_body([1, 0, 2]);
         let failure = Page::read(&picture, 10).expect_err("no text");
         assert_eq!(failure.message(), "there is no text: 3 bytes of image/png");
-        assert!(Page::read(&Response::new(200).with_header("content-encoding", "gzip"), 10).is_err());
+        assert!(
+            Page::read(&Response::new(200).with_header("content-encoding", "gzip"), 10).is_err()
+        );
     }
 }

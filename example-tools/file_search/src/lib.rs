@@ -46,9 +46,13 @@ fn complete(args: &Args) -> Vec<String> {
     if args.text.is_none() && args.name.is_none() {
         wrong.push("say what to find: a `text`, a `name`, or both".to_owned());
     }
-    let inside = |folder: &String| Path::new(folder).components().all(|part| matches!(part, Component::Normal(_)));
+    let inside = |folder: &String| {
+        Path::new(folder).components().all(|part| matches!(part, Component::Normal(_)))
+    };
     if let Some(folder) = args.folder.as_ref().filter(|folder| !inside(folder)) {
-        wrong.push(format!("`{folder}` is no folder below the data: write it as `reports/2026`, without `..`"));
+        wrong.push(format!(
+            "`{folder}` is no folder below the data: write it as `reports/2026`, without `..`"
+        ));
     }
     wrong
 }
@@ -90,8 +94,13 @@ mod tests {
             (Some("x"), Some("/etc"), 1),
         ] {
             let owned = |text: Option<&str>| text.map(str::to_owned);
-            let args =
-                Args { text: owned(text), name: None, folder: owned(folder), ignore_case: false, max_results: 1 };
+            let args = Args {
+                text: owned(text),
+                name: None,
+                folder: owned(folder),
+                ignore_case: false,
+                max_results: 1,
+            };
             assert_eq!(complete(&args).len(), faults, "{folder:?}");
         }
     }

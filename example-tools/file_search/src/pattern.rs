@@ -2,7 +2,8 @@
 
 /// Whether the name is of the pattern, in steps that grow with the product of both lengths at most.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    let (pattern, name): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), name.chars().collect());
     let (mut p, mut n) = (0, 0);
     // The last star, and how much of the name stood before what it does not take.
     let mut star: Option<(usize, usize)> = None;

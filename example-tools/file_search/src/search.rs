@@ -61,13 +61,17 @@ impl Query<'_> {
     pub(crate) fn search(&self, root: &Path, folder: &str) -> Result<Found, Failure> {
         let start = if folder.is_empty() { root.to_owned() } else { root.join(folder) };
         let first = entries(&start).map_err(|error| {
-            let hint = format!("ask the operator to grant this tool a directory with the name `{}`", root.display());
+            let hint = format!(
+                "ask the operator to grant this tool a directory with the name `{}`",
+                root.display()
+            );
             Failure::new(format!("`{}` cannot be searched: {error}; {hint}", start.display()))
         })?;
         let mut found = Found::default();
         let (mut seen, mut read) = (0, 0);
         // Last in, first out: what comes first is pushed last.
-        let mut waiting: Vec<(PathBuf, usize)> = first.into_iter().rev().map(|path| (path, 1)).collect();
+        let mut waiting: Vec<(PathBuf, usize)> =
+            first.into_iter().rev().map(|path| (path, 1)).collect();
         while let Some((path, depth)) = waiting.pop() {
             seen += 1;
             if found.matches.len() >= self.most || seen > MAX_ENTRIES || read > MAX_READ {
@@ -81,7 +85,9 @@ impl Query<'_> {
                     }
                     Ok(_) | Err(_) => found.unread += 1,
                 },
-                Ok((kind, length)) if kind.is_file() => read += self.look(&path, root, length, &mut found),
+                Ok((kind, length)) if kind.is_file() => {
+                    read += self.look(&path, root, length, &mut found)
+                }
                 Ok(_) => {}
                 Err(_) => found.unread += 1,
             }
@@ -92,7 +98,10 @@ impl Query<'_> {
     /// Looks at one file. Gives the bytes that it read.
     fn look(&self, path: &Path, root: &Path, length: u64, found: &mut Found) -> u64 {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if !self.name.is_none_or(|wanted| pattern::matches(&self.folded(wanted), &self.folded(&name))) {
+        if !self
+            .name
+            .is_none_or(|wanted| pattern::matches(&self.folded(wanted), &self.folded(&name)))
+        {
             return 0;
         }
         found.files += 1;
@@ -110,13 +119,19 @@ impl Query<'_> {
             return length;
         };
         let wanted = self.folded(wanted);
-        for (index, line) in text.lines().enumerate().filter(|(_, line)| self.folded(line).contains(&wanted)) {
+        for (index, line) in
+            text.lines().enumerate().filter(|(_, line)| self.folded(line).contains(&wanted))
+        {
             if found.matches.len() >= self.most {
                 found.stopped = true;
                 break;
             }
             let text = line.chars().take(MAX_LINE).collect();
-            found.matches.push(Match { path: shown.clone(), line: Some(index + 1), text: Some(text) });
+            found.matches.push(Match {
+                path: shown.clone(),
+                line: Some(index + 1),
+                text: Some(text),
+            });
         }
         length
     }

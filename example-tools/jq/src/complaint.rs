@@ -9,15 +9,18 @@ const MAX_COMPLAINTS: usize = 3;
 /// The filter cannot be read.
 pub(crate) fn unreadable(filter: &str, errors: &load::Errors<&str, ()>) -> String {
     let complaints = errors.iter().flat_map(|(_, error)| match error {
-        load::Error::Io(imports) => {
-            imports.iter().map(|(name, _)| at(filter, name, "modules cannot be imported here")).collect::<Vec<_>>()
-        }
-        load::Error::Lex(errors) => {
-            errors.iter().map(|(expected, found)| missing(filter, expected.as_str(), found)).collect()
-        }
-        load::Error::Parse(errors) => {
-            errors.iter().map(|(expected, found)| missing(filter, expected.as_str(), found)).collect()
-        }
+        load::Error::Io(imports) => imports
+            .iter()
+            .map(|(name, _)| at(filter, name, "modules cannot be imported here"))
+            .collect::<Vec<_>>(),
+        load::Error::Lex(errors) => errors
+            .iter()
+            .map(|(expected, found)| missing(filter, expected.as_str(), found))
+            .collect(),
+        load::Error::Parse(errors) => errors
+            .iter()
+            .map(|(expected, found)| missing(filter, expected.as_str(), found))
+            .collect(),
     });
     joined(complaints)
 }
@@ -29,7 +32,9 @@ pub(crate) fn undefined(filter: &str, errors: &compile::Errors<&str, ()>) -> Str
         let complaint = match what {
             Undefined::Filter(0) => format!("undefined filter `{name_only}`"),
             Undefined::Filter(1) => format!("undefined filter `{name_only}` with 1 argument"),
-            Undefined::Filter(arity) => format!("undefined filter `{name_only}` with {arity} arguments"),
+            Undefined::Filter(arity) => {
+                format!("undefined filter `{name_only}` with {arity} arguments")
+            }
             Undefined::Mod | Undefined::Var | Undefined::Label | _ => {
                 format!("undefined {} `{name_only}`", what.as_str())
             }
@@ -40,7 +45,8 @@ pub(crate) fn undefined(filter: &str, errors: &compile::Errors<&str, ()>) -> Str
 
 fn missing(filter: &str, expected: &str, found: &str) -> String {
     // The lexer hands back everything from the fault on: its first word is enough.
-    let word: String = found.split_whitespace().next().unwrap_or_default().chars().take(20).collect();
+    let word: String =
+        found.split_whitespace().next().unwrap_or_default().chars().take(20).collect();
     let expected = if expected == "nothing" { "an operator or the end" } else { expected };
     let found_words = if word.is_empty() { "the end".to_owned() } else { format!("`{word}`") };
     at(filter, found, &format!("expected {expected}, found {found_words}"))

@@ -48,7 +48,8 @@ pub(crate) fn run(
     let values = values.map(value::from_json).collect::<Result<Vec<_>, _>>()?;
 
     let prelude = parse(PRELUDE, |parser| parser.defs()).unwrap_or_default();
-    let definitions = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs()).chain(prelude);
+    let definitions =
+        jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs()).chain(prelude);
     let natives = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
     let arena = Arena::default();
     let modules = Loader::new(definitions)
@@ -86,7 +87,9 @@ fn names(variables: &BTreeMap<String, Value>) -> Result<Vec<String>, String> {
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     };
     if let Some(odd) = variables.keys().find(|name| !word(name)) {
-        return Err(format!("`{odd}` cannot be the name of a variable: use letters, digits and `_`, without the `$`"));
+        return Err(format!(
+            "`{odd}` cannot be the name of a variable: use letters, digits and `_`, without the `$`"
+        ));
     }
     Ok(variables.keys().map(String::as_str).chain(["ENV"]).map(|name| format!("${name}")).collect())
 }

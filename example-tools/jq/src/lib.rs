@@ -52,7 +52,8 @@ fn jq(args: Args) -> Result<Output, String> {
     let outputs = filter::run(&args.filter, args.input, &args.variables, args.limit as usize)?;
     let output = Output::new(outputs.values);
     Ok(if outputs.more {
-        output.message(format!("stopped at the limit of {} outputs; the filter has more", args.limit))
+        output
+            .message(format!("stopped at the limit of {} outputs; the filter has more", args.limit))
     } else {
         output
     })

@@ -37,8 +37,14 @@ fn convert(value: &Val, levels: usize) -> Result<Value, String> {
         Val::Bool(truth) => Value::Bool(*truth),
         Val::Num(number) => convert_number(number),
         Val::TStr(text) => Value::String(String::from_utf8_lossy(text).into_owned()),
-        Val::BStr(_) => return Err("an output is a string of bytes, which JSON does not have; use @base64".to_owned()),
-        Val::Arr(items) => Value::Array(items.iter().map(|item| convert(item, below)).collect::<Result<_, _>>()?),
+        Val::BStr(_) => {
+            return Err(
+                "an output is a string of bytes, which JSON does not have; use @base64".to_owned()
+            );
+        }
+        Val::Arr(items) => {
+            Value::Array(items.iter().map(|item| convert(item, below)).collect::<Result<_, _>>()?)
+        }
         Val::Obj(entries) => {
             let mut object = Map::new();
             for (key, entry) in entries.iter() {
@@ -58,7 +64,10 @@ fn convert_number(number: &Num) -> Value {
         // Integers that JSON's readers keep exact stay exact, larger ones become the nearest float.
         Num::BigInt(whole) => match whole.to_string().parse::<i64>() {
             Ok(whole) => Value::from(whole),
-            Err(_) => whole.to_string().parse::<u64>().map_or_else(|_| float(&whole.to_string()), Value::from),
+            Err(_) => whole
+                .to_string()
+                .parse::<u64>()
+                .map_or_else(|_| float(&whole.to_string()), Value::from),
         },
         Num::Float(real) => real_number(*real),
         Num::Dec(text) => float(text),

@@ -24,12 +24,16 @@ pub(crate) fn render(source: &str, raw: RawHtml) -> String {
     // Whether each link and picture that is open was dropped, the innermost last.
     let mut dropped: Vec<bool> = Vec::new();
     let events = Parser::new_ext(source, dialect()).filter_map(|event| match event {
-        Event::Start(Tag::Link { link_type, ref dest_url, .. } | Tag::Image { link_type, ref dest_url, .. }) => {
+        Event::Start(
+            Tag::Link { link_type, ref dest_url, .. } | Tag::Image { link_type, ref dest_url, .. },
+        ) => {
             let keep = link_type == LinkType::Email || is_safe(dest_url);
             dropped.push(!keep);
             keep.then_some(event)
         }
-        Event::End(TagEnd::Link | TagEnd::Image) => (!dropped.pop().unwrap_or_default()).then_some(event),
+        Event::End(TagEnd::Link | TagEnd::Image) => {
+            (!dropped.pop().unwrap_or_default()).then_some(event)
+        }
         _ if raw == RawHtml::Keep => Some(event),
         Event::Html(text) | Event::InlineHtml(text) => Some(Event::Text(text)),
         Event::Start(Tag::HtmlBlock) => Some(Event::Start(Tag::Paragraph)),
@@ -53,7 +57,8 @@ pub(crate) fn render(source: &str, raw: RawHtml) -> String {
 
 /// Whether an address opens something harmless. Browsers skip blanks and control characters in a scheme, so this does.
 pub(crate) fn is_safe(address: &CowStr<'_>) -> bool {
-    let visible: String = address.chars().filter(|c| !c.is_whitespace() && !c.is_control()).collect();
+    let visible: String =
+        address.chars().filter(|c| !c.is_whitespace() && !c.is_control()).collect();
     match visible.split_once(':') {
         // A colon behind a slash, a question mark or a hash is no end of a scheme.
         Some((before, _)) if !before.contains(['/', '?', '#']) => {
@@ -76,14 +81,19 @@ mod tests {
         assert_eq!(html("# Hi *you*"), "<h1>Hi <em>you</em></h1>\n");
         assert_eq!(html("~~old~~ `a<b`"), "<p><del>old</del> <code>a&lt;b</code></p>\n");
         assert!(html("a | b\n--|--\n1 | 2").contains("<td>2</td>"));
-        assert!(html("- [x] done").contains("<input disabled=\"\" type=\"checkbox\" checked=\"\"/>"));
+        assert!(
+            html("- [x] done").contains("<input disabled=\"\" type=\"checkbox\" checked=\"\"/>")
+        );
         assert!(html("See[^1].\n\n[^1]: Note").contains("footnote-definition"));
     }
 
     #[test]
     fn tags_become_text_unless_kept() {
         assert_eq!(html("a <b>x</b>"), "<p>a &lt;b&gt;x&lt;/b&gt;</p>\n");
-        assert_eq!(html("<script>\nalert(1)\n</script>"), "<p>&lt;script&gt;\nalert(1)\n&lt;/script&gt;</p>\n");
+        assert_eq!(
+            html("<script>\nalert(1)\n</script>"),
+            "<p>&lt;script&gt;\nalert(1)\n&lt;/script&gt;</p>\n"
+        );
         assert_eq!(render("a <b>x</b>", RawHtml::Keep), "<p>a <b>x</b></p>\n");
     }
 
@@ -91,7 +101,10 @@ mod tests {
     fn addresses_that_run_something_are_dropped() {
         assert_eq!(html("[x](javascript:alert(1))"), "<p>x</p>\n");
         assert_eq!(html("![x](data:text/html;base64,AAAA)"), "<p>x</p>\n");
-        assert_eq!(html("[![i](vbscript:x)](https://a.b)"), "<p><a href=\"https://a.b\">i</a></p>\n");
+        assert_eq!(
+            html("[![i](vbscript:x)](https://a.b)"),
+            "<p><a href=\"https://a.b\">i</a></p>\n"
+        );
         assert_eq!(html("[x](&#106;avascript:alert(1))"), "<p>x</p>\n");
         assert_eq!(render("[x](JaVaScRiPt:1)", RawHtml::Keep), "<p>x</p>\n");
         assert_eq!(html("<javascript:alert(1)>"), "<p>javascript:alert(1)</p>\n");
@@ -100,10 +113,19 @@ mod tests {
 
     #[test]
     fn schemes_are_read_as_browsers_read_them() {
-        for address in ["https://a.b", "HTTP://a", "/a:b", "a?b:c", "#a:b", "mailto:a@b", "", "page.html"] {
+        for address in
+            ["https://a.b", "HTTP://a", "/a:b", "a?b:c", "#a:b", "mailto:a@b", "", "page.html"]
+        {
             assert!(is_safe(&address.into()), "{address}");
         }
-        for address in ["javascript:x", " java\tscript:x", "data:x", "file:///etc/passwd", "\u{1}javascript:x", ":x"] {
+        for address in [
+            "javascript:x",
+            " java\tscript:x",
+            "data:x",
+            "file:///etc/passwd",
+            "\u{1}javascript:x",
+            ":x",
+        ] {
             assert!(!is_safe(&address.into()), "{address}");
         }
     }

@@ -51,7 +51,11 @@ impl Page {
 
     /// Back to what lines began with before. A marker that nothing followed is written on its own.
     pub(crate) fn leave(&mut self) {
-        if self.prefixes.last().is_some_and(|prefix| prefix.first.is_some() && prefix.rest.trim().is_empty()) {
+        if self
+            .prefixes
+            .last()
+            .is_some_and(|prefix| prefix.first.is_some() && prefix.rest.trim().is_empty())
+        {
             self.line("");
         }
         self.prefixes.pop();
@@ -88,7 +92,8 @@ impl Page {
 
     fn line(&mut self, text: &str) {
         if std::mem::take(&mut self.gap) {
-            let quoted: String = self.prefixes.iter().take(MAX_PREFIXES).map(|prefix| prefix.before_gap()).collect();
+            let quoted: String =
+                self.prefixes.iter().take(MAX_PREFIXES).map(|prefix| prefix.before_gap()).collect();
             self.out.push_str(quoted.trim_end());
             self.out.push('\n');
         }

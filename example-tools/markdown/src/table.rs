@@ -9,7 +9,8 @@ pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
     let widths: Vec<usize> = (0..columns).map(|column| width(rows, column)).collect();
     let mut out = String::new();
     for (index, row) in rows.iter().enumerate() {
-        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}")).collect();
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}")).collect();
         out.push_str(cells.join(" | ").trim_end());
         out.push('\n');
         if index == 0 {

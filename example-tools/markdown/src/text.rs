@@ -20,7 +20,13 @@ pub(crate) enum Links {
 
 /// Turns `source` into text.
 pub(crate) fn render(source: &str, links: Links) -> String {
-    let mut text = Text { links, page: Page::default(), open: Vec::new(), counters: Vec::new(), rows: Vec::new() };
+    let mut text = Text {
+        links,
+        page: Page::default(),
+        open: Vec::new(),
+        counters: Vec::new(),
+        rows: Vec::new(),
+    };
     for event in Parser::new_ext(source, dialect()) {
         text.event(event);
     }
@@ -43,7 +49,10 @@ impl Text {
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
-            Event::Text(text) | Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
+            Event::Text(text)
+            | Event::Code(text)
+            | Event::InlineMath(text)
+            | Event::DisplayMath(text) => {
                 self.page.write(&text);
             }
             Event::InlineHtml(tag) if is_line_break(&tag) => self.page.write("\n"),
@@ -81,14 +90,19 @@ impl Text {
                 let indent = " ".repeat(marker.len());
                 self.page.enter(marker, indent);
             }
-            Tag::FootnoteDefinition(name) => self.page.enter(format!("[{name}]: "), "    ".to_owned()),
+            Tag::FootnoteDefinition(name) => {
+                self.page.enter(format!("[{name}]: "), "    ".to_owned())
+            }
             Tag::CodeBlock(_) => {
                 self.page.end_line();
                 self.page.enter("    ".to_owned(), "    ".to_owned());
             }
-            Tag::Link { link_type: LinkType::Email, .. } => self.open.push((self.page.position(), None)),
+            Tag::Link { link_type: LinkType::Email, .. } => {
+                self.open.push((self.page.position(), None))
+            }
             Tag::Link { dest_url, .. } => {
-                let address = (self.links == Links::Show && is_safe(&dest_url)).then(|| dest_url.into_string());
+                let address = (self.links == Links::Show && is_safe(&dest_url))
+                    .then(|| dest_url.into_string());
                 self.open.push((self.page.position(), address));
             }
             Tag::Image { .. } => self.page.write("[image: "),

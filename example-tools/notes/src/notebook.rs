@@ -28,7 +28,9 @@ pub(crate) struct Titles {
 pub(crate) fn add(title: &str, text: &str) -> Result<Note, Failure> {
     match kv::compare_and_swap(&key(title), None, text)? {
         Some(_) => Ok(Note { title: title.to_owned(), text: text.to_owned() }),
-        None => Err(Failure::new(format!("there is a note `{title}` already: delete it first, or take another title"))),
+        None => Err(Failure::new(format!(
+            "there is a note `{title}` already: delete it first, or take another title"
+        ))),
     }
 }
 

@@ -84,7 +84,10 @@ mod tests {
     fn wrapped_lines_are_one_sentence() {
         let text = "A sentence that\nwas wrapped. Another one!\n\n\n  \nLast paragraph";
         let found = counts(text);
-        assert_eq!((found.lines, found.paragraphs, found.sentences, found.words.len()), (6, 2, 3, 9));
+        assert_eq!(
+            (found.lines, found.paragraphs, found.sentences, found.words.len()),
+            (6, 2, 3, 9)
+        );
     }
 
     #[test]
@@ -99,14 +102,18 @@ mod tests {
     #[test]
     fn ties_are_in_alphabetical_order() {
         let found = counts("b a B c a d");
-        let expected = [("a", 2), ("b", 2), ("c", 1), ("d", 1)].map(|(word, count)| (word.to_owned(), count));
+        let expected =
+            [("a", 2), ("b", 2), ("c", 1), ("d", 1)].map(|(word, count)| (word.to_owned(), count));
         assert_eq!(found.frequencies, expected);
     }
 
     #[test]
     fn nothing_counts_as_nothing() {
         let blank = counts(" \n\n ");
-        assert_eq!((blank.paragraphs, blank.sentences, blank.words.len(), blank.lines), (0, 0, 0, 3));
+        assert_eq!(
+            (blank.paragraphs, blank.sentences, blank.words.len(), blank.lines),
+            (0, 0, 0, 3)
+        );
         assert_eq!(counts("").lines, 0);
     }
 }

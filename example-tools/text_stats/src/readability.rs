@@ -9,7 +9,8 @@ const LEAST_LATIN: f64 = 0.8;
 /// 100 is very easy, below 30 is hard; None without sentences, or for another script.
 pub(crate) fn flesch(words: &[&str], sentences: usize) -> Option<f64> {
     let latin: Vec<&&str> = words.iter().filter(|word| is_latin(word)).collect();
-    if sentences == 0 || latin.is_empty() || (latin.len() as f64) < LEAST_LATIN * words.len() as f64 {
+    if sentences == 0 || latin.is_empty() || (latin.len() as f64) < LEAST_LATIN * words.len() as f64
+    {
         return None;
     }
     let syllables: usize = latin.iter().map(|word| syllables(word)).sum();
@@ -91,8 +92,11 @@ mod tests {
         let easy = flesch(&["The", "cat", "sat", "on", "the", "mat"], 1).unwrap();
         assert!((easy - 116.145).abs() < 1e-9);
         assert_eq!(level(easy), "very easy");
-        let hard =
-            flesch(&["Organizational", "sustainability", "necessitates", "comprehensive", "deliberation"], 1).unwrap();
+        let hard = flesch(
+            &["Organizational", "sustainability", "necessitates", "comprehensive", "deliberation"],
+            1,
+        )
+        .unwrap();
         assert_eq!(level(hard), "very difficult");
     }
 

@@ -16,7 +16,9 @@ const MAX_DECODED: u64 = 32 << 20;
 
 /// The name of an encoding by its label; nothing for one that is not known.
 pub(crate) fn encoding_of(label: String) -> String {
-    Encoding::for_label_no_replacement(label.as_bytes()).map(|known| known.name().to_lowercase()).unwrap_or_default()
+    Encoding::for_label_no_replacement(label.as_bytes())
+        .map(|known| known.name().to_lowercase())
+        .unwrap_or_default()
 }
 
 /// How many bytes at the end begin a character whose rest is missing.
@@ -26,7 +28,9 @@ pub(crate) fn open_bytes(label: String, from: Value<'_>) -> Result<usize> {
     if encoding == UTF_16LE || encoding == UTF_16BE {
         let odd = bytes.len() % 2;
         let whole = &bytes[..bytes.len() - odd];
-        let high = whole.last_chunk::<2>().map(|unit| if encoding == UTF_16LE { unit[1] } else { unit[0] });
+        let high = whole
+            .last_chunk::<2>()
+            .map(|unit| if encoding == UTF_16LE { unit[1] } else { unit[0] });
         return Ok(odd + if high.is_some_and(|high| high & 0xfc == 0xd8) { 2 } else { 0 });
     }
     if encoding != UTF_8 {
@@ -34,7 +38,9 @@ pub(crate) fn open_bytes(label: String, from: Value<'_>) -> Result<usize> {
     }
     let tail = &bytes[bytes.len().saturating_sub(3)..];
     Ok(match std::str::from_utf8(tail.get(boundary(tail)..).unwrap_or_default()) {
-        Err(error) if error.error_len().is_none() => tail.len() - boundary(tail) - error.valid_up_to(),
+        Err(error) if error.error_len().is_none() => {
+            tail.len() - boundary(tail) - error.valid_up_to()
+        }
         _ => 0,
     })
 }
@@ -74,7 +80,11 @@ fn without_mark<'a>(encoding: &'static Encoding, bytes: &'a [u8]) -> (&'a [u8], 
 }
 
 /// The digest of bytes.
-pub(crate) fn digest<'js>(ctx: Ctx<'js>, name: String, from: Value<'js>) -> Result<TypedArray<'js, u8>> {
+pub(crate) fn digest<'js>(
+    ctx: Ctx<'js>,
+    name: String,
+    from: Value<'js>,
+) -> Result<TypedArray<'js, u8>> {
     let bytes = bytes(from)?;
     let digest = match name.as_str() {
         "SHA-1" => Sha1::digest(&bytes).to_vec(),
@@ -86,11 +96,17 @@ pub(crate) fn digest<'js>(ctx: Ctx<'js>, name: String, from: Value<'js>) -> Resu
 }
 
 /// The HMAC of bytes with a key.
-pub(crate) fn hmac<'js>(ctx: Ctx<'js>, name: String, key: Value<'js>, from: Value<'js>) -> Result<TypedArray<'js, u8>> {
+pub(crate) fn hmac<'js>(
+    ctx: Ctx<'js>,
+    name: String,
+    key: Value<'js>,
+    from: Value<'js>,
+) -> Result<TypedArray<'js, u8>> {
     let (key, bytes) = (bytes(key)?, bytes(from)?);
     macro_rules! mac {
         ($digest:ty) => {
-            Hmac::<$digest>::new_from_slice(&key).map(|mac| mac.chain_update(&bytes).finalize().into_bytes().to_vec())
+            Hmac::<$digest>::new_from_slice(&key)
+                .map(|mac| mac.chain_update(&bytes).finalize().into_bytes().to_vec())
         };
     }
     let code = match name.as_str() {
@@ -123,7 +139,9 @@ fn whole(from: impl Read) -> std::result::Result<Vec<u8>, String> {
     let mut body = Vec::new();
     let read = from.take(MAX_DECODED + 1).read_to_end(&mut body);
     read.map_err(|error| match error.kind() {
-        ErrorKind::OutOfMemory => format!("decoded it has more than the {} bytes that fit into the memory", body.len()),
+        ErrorKind::OutOfMemory => {
+            format!("decoded it has more than the {} bytes that fit into the memory", body.len())
+        }
         _ => error.to_string(),
     })?;
     if body.len() as u64 > MAX_DECODED {

@@ -22,7 +22,9 @@ impl abi::Guest for Component {
         match text {
             Some(Ok(text)) => outcome::definitions(&text).unwrap_or_else(|error| raise(&error)),
             Some(Err(error)) => raise(&error.to_string()),
-            None => raise("this is the JavaScript runtime without a tool: build a tool with `toolcell build`"),
+            None => raise(
+                "this is the JavaScript runtime without a tool: build a tool with `toolcell build`",
+            ),
         }
     }
 
@@ -35,7 +37,11 @@ impl abi::Guest for Component {
     }
 
     fn execute(call: abi::ToolCall, context: abi::Context) -> abi::Outcome {
-        asked("execute", (&call.name, &call.arguments, &context_json(&call.id, context)), outcome::read)
+        asked(
+            "execute",
+            (&call.name, &call.arguments, &context_json(&call.id, context)),
+            outcome::read,
+        )
     }
 }
 
@@ -52,7 +58,9 @@ fn asked<T>(
     match answered {
         Some(Ok(answer)) => answer,
         Some(Err(thrown)) => raise(&thrown.text()),
-        None => raise("this is the JavaScript runtime without a tool: build a tool with `toolcell build`"),
+        None => raise(
+            "this is the JavaScript runtime without a tool: build a tool with `toolcell build`",
+        ),
     }
 }
 
@@ -76,7 +84,8 @@ fn context_json(call_id: &str, from: abi::Context) -> String {
         context.extend(resume.state.map(|state| ("state", read(state))));
     }
     if !from.extensions.is_empty() {
-        let extensions: BTreeMap<_, _> = from.extensions.into_iter().map(|(name, value)| (name, read(value))).collect();
+        let extensions: BTreeMap<_, _> =
+            from.extensions.into_iter().map(|(name, value)| (name, read(value))).collect();
         context.insert("extensions", raw(&extensions));
     }
     serde_json::to_string(&context).unwrap_or_default()

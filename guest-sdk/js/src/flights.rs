@@ -40,10 +40,12 @@ pub(crate) fn take(number: u32) -> Option<Pending> {
 /// Waits for this many milliseconds, or for a response; returns the numbers of the requests that have one. A negative time
 /// has no end.
 pub(crate) fn wait(milliseconds: f64) -> Vec<u32> {
-    let timer = (milliseconds >= 0.0).then(|| monotonic_clock::subscribe_duration((milliseconds * 1e6).ceil() as u64));
+    let timer = (milliseconds >= 0.0)
+        .then(|| monotonic_clock::subscribe_duration((milliseconds * 1e6).ceil() as u64));
     FLIGHTS.with_borrow(|flights| {
         let numbers: Vec<u32> = flights.keys().copied().collect();
-        let all: Vec<&Pollable> = flights.values().map(|flight| &flight.ready).chain(&timer).collect();
+        let all: Vec<&Pollable> =
+            flights.values().map(|flight| &flight.ready).chain(&timer).collect();
         if all.is_empty() {
             return Vec::new();
         }

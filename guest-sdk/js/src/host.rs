@@ -7,7 +7,9 @@ use rquickjs::function::Opt;
 use rquickjs::{Ctx, Function, IntoJs as _, Object, Result, TypedArray, Value};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
-use toolcell_guest::bindings::toolcell::tool::{abort, budget, http, invoke, kv, log, progress, reveal, secrets};
+use toolcell_guest::bindings::toolcell::tool::{
+    abort, budget, http, invoke, kv, log, progress, reveal, secrets,
+};
 
 use crate::outcome::bytes;
 use crate::wasi::wasi::random::random::get_random_bytes;
@@ -108,16 +110,24 @@ fn decode(from: Value<'_>) -> Result<String> {
 fn no_secret(fault: secrets::Fault) -> Fault {
     match fault {
         secrets::Fault::Denied(sentence) => ("denied", sentence),
-        secrets::Fault::Unavailable(problem) => ("unavailable", format!("the secret is not available: {problem}")),
+        secrets::Fault::Unavailable(problem) => {
+            ("unavailable", format!("the secret is not available: {problem}"))
+        }
     }
 }
 
 fn not_kept(fault: kv::Fault) -> Fault {
     match fault {
         kv::Fault::Denied(sentence) => ("denied", sentence),
-        kv::Fault::InvalidKey(problem) => ("invalid_key", format!("the key or the cursor is not valid: {problem}")),
-        kv::Fault::OverQuota(problem) => ("over_quota", format!("the store cannot keep the value: {problem}")),
-        kv::Fault::Unavailable(problem) => ("unavailable", format!("the store does not answer: {problem}")),
+        kv::Fault::InvalidKey(problem) => {
+            ("invalid_key", format!("the key or the cursor is not valid: {problem}"))
+        }
+        kv::Fault::OverQuota(problem) => {
+            ("over_quota", format!("the store cannot keep the value: {problem}"))
+        }
+        kv::Fault::Unavailable(problem) => {
+            ("unavailable", format!("the store does not answer: {problem}"))
+        }
     }
 }
 
@@ -169,7 +179,8 @@ fn start<'js>(ctx: Ctx<'js>, request: String, body: Opt<Value<'js>>) -> Result<V
 }
 
 fn started(request: &str, body: Option<Vec<u8>>) -> std::result::Result<u32, Fault> {
-    let request: Request = serde_json::from_str(request).map_err(|error| ("invalid", error.to_string()))?;
+    let request: Request =
+        serde_json::from_str(request).map_err(|error| ("invalid", error.to_string()))?;
     let secret = request.secret.map(|name| secrets::get(&name)).transpose().map_err(no_secret)?;
     let timeout_ms = request.timeout_ms.map(|time| time.ceil() as u64);
     let Request { method, url, headers, .. } = request;
@@ -180,7 +191,9 @@ fn started(request: &str, body: Option<Vec<u8>>) -> std::result::Result<u32, Fau
 /// The response of a request: `{"head": JSON, "body"}`.
 fn finish<'js>(ctx: Ctx<'js>, number: u32) -> Result<Object<'js>> {
     let (head, body) = match flights::take(number).map(|pending| pending.finish()) {
-        Some(Ok(response)) => (Ok(json!({ "status": response.status, "headers": response.headers })), response.body),
+        Some(Ok(response)) => {
+            (Ok(json!({ "status": response.status, "headers": response.headers })), response.body)
+        }
         Some(Err(fault)) => (Err(unsent(fault)), Vec::new()),
         None => (Err(("invalid", "there is no such request".to_owned())), Vec::new()),
     };
@@ -193,8 +206,12 @@ fn finish<'js>(ctx: Ctx<'js>, number: u32) -> Result<Object<'js>> {
 fn unsent(fault: http::Fault) -> Fault {
     match fault {
         http::Fault::Denied(sentence) => ("denied", sentence),
-        http::Fault::Invalid(problem) => ("invalid", format!("the request cannot be sent: {problem}")),
-        http::Fault::Unreachable(problem) => ("unreachable", format!("the server cannot be reached: {problem}")),
+        http::Fault::Invalid(problem) => {
+            ("invalid", format!("the request cannot be sent: {problem}"))
+        }
+        http::Fault::Unreachable(problem) => {
+            ("unreachable", format!("the server cannot be reached: {problem}"))
+        }
         http::Fault::Timeout => ("timeout", "the server did not answer in time".to_owned()),
         http::Fault::OverBudget(problem) => {
             ("over_budget", format!("the limits of the call do not allow the request: {problem}"))

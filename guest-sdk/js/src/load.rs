@@ -79,7 +79,11 @@ fn evaluate(modules: &[u8]) -> Result<(serde_json::Value, serde_json::Value), St
     })
 }
 
-fn evaluated<'js>(ctx: &Ctx<'js>, sdk: &[u8], modules: &Modules) -> rquickjs::Result<(String, String)> {
+fn evaluated<'js>(
+    ctx: &Ctx<'js>,
+    sdk: &[u8],
+    modules: &Modules,
+) -> rquickjs::Result<(String, String)> {
     let object = host::object(ctx)?;
     object.set("lines", modules.lines.clone())?;
     state::keep_host(ctx, object.clone());

@@ -34,7 +34,8 @@ struct Need {
 
 /// Reads the definitions.
 pub(crate) fn definitions(text: &str) -> std::result::Result<Vec<abi::Definition>, String> {
-    let definitions: Vec<Definition> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let definitions: Vec<Definition> =
+        serde_json::from_str(text).map_err(|error| error.to_string())?;
     Ok(definitions.into_iter().map(definition).collect())
 }
 
@@ -48,16 +49,22 @@ fn definition(from: Definition) -> abi::Definition {
     checks.set(abi::Checks::VALIDATE, from.validates);
     checks.set(abi::Checks::VISIBLE, from.hides);
     let needs = from.needs.into_iter();
-    let needs: Vec<_> =
-        needs.map(|need| abi::Need { kind: need.kind, pattern: need.pattern, reason: need.reason }).collect();
+    let needs: Vec<_> = needs
+        .map(|need| abi::Need { kind: need.kind, pattern: need.pattern, reason: need.reason })
+        .collect();
     // Without it the component's imports would be its needs, and those are the runtime's.
-    let extensions = if needs.is_empty() { vec![("needs".to_owned(), "[]".to_owned())] } else { Vec::new() };
+    let extensions =
+        if needs.is_empty() { vec![("needs".to_owned(), "[]".to_owned())] } else { Vec::new() };
     abi::Definition {
         name: from.name,
         description: from.description,
         parameters: from.parameters.map(|schema| schema.to_string()),
         output: from.output.map(|schema| schema.to_string()),
-        attributes: from.attributes.into_iter().map(|(name, value)| (name, value.to_string())).collect(),
+        attributes: from
+            .attributes
+            .into_iter()
+            .map(|(name, value)| (name, value.to_string()))
+            .collect(),
         hints,
         checks,
         max_execution_ms: from.max_execution_ms,
@@ -81,7 +88,10 @@ pub(crate) fn read(answer: Object<'_>) -> Result<abi::Outcome> {
             answer_schema: answer.get("answerSchema")?,
             state: answer.get("state")?,
         }),
-        "halt" => abi::Outcome::Halt(abi::Halt { reason: answer.get("reason")?, result: answer.get("result")? }),
+        "halt" => abi::Outcome::Halt(abi::Halt {
+            reason: answer.get("reason")?,
+            result: answer.get("result")?,
+        }),
         _ => abi::Outcome::Ok(abi::Output {
             value: answer.get("value")?,
             message: answer.get("message")?,

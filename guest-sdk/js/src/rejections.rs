@@ -2,7 +2,10 @@
 //!
 //! Invariant: it never fails. Where no memory is left for an entry, the promise is not kept.
 
-#![allow(unsafe_code, reason = "whether a job is pending, which rquickjs tells outside of a call only")]
+#![allow(
+    unsafe_code,
+    reason = "whether a job is pending, which rquickjs tells outside of a call only"
+)]
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -24,14 +27,16 @@ thread_local! {
 
 /// Keeps them from now on.
 pub(crate) fn track(runtime: &Runtime) {
-    runtime.set_host_promise_rejection_tracker(Some(Box::new(|ctx, promise, reason, is_handled| {
-        if is_handled {
-            // It is dropped after the borrow has ended.
-            drop(removed(promise.as_raw()));
-        } else {
-            keep(&ctx, promise, reason);
-        }
-    })));
+    runtime.set_host_promise_rejection_tracker(Some(Box::new(
+        |ctx, promise, reason, is_handled| {
+            if is_handled {
+                // It is dropped after the borrow has ended.
+                drop(removed(promise.as_raw()));
+            } else {
+                keep(&ctx, promise, reason);
+            }
+        },
+    )));
 }
 
 fn keep<'js>(ctx: &Ctx<'js>, promise: Value<'js>, reason: Value<'js>) {

@@ -15,7 +15,8 @@ pub(crate) const NAME: &str = "toolcell";
 const LENGTH: usize = include_bytes!(concat!(env!("OUT_DIR"), "/toolcell.js")).len();
 
 /// Its text, until it is compiled.
-static TEXT: Mutex<[u8; LENGTH]> = Mutex::new(*include_bytes!(concat!(env!("OUT_DIR"), "/toolcell.js")));
+static TEXT: Mutex<[u8; LENGTH]> =
+    Mutex::new(*include_bytes!(concat!(env!("OUT_DIR"), "/toolcell.js")));
 
 /// The module, compiled. Once, and before the component's own runtime is there: what this one leaves is room for that.
 pub(crate) fn compiled() -> Result<Vec<u8>> {
@@ -23,8 +24,9 @@ pub(crate) fn compiled() -> Result<Vec<u8>> {
     runtime.set_max_stack_size(STACK);
     let mut text = TEXT.lock().unwrap_or_else(PoisonError::into_inner);
     let options = WriteOptions { strip_source: true, ..WriteOptions::default() };
-    let bytecode = Context::full(&runtime)?
-        .with(|ctx| Module::declare(ctx.clone(), NAME, text.as_slice()).and_then(|module| module.write(options)));
+    let bytecode = Context::full(&runtime)?.with(|ctx| {
+        Module::declare(ctx.clone(), NAME, text.as_slice()).and_then(|module| module.write(options))
+    });
     text.fill(0);
     bytecode
 }

@@ -2,7 +2,10 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 
-use rquickjs::{CatchResultExt as _, CaughtError, Context, Ctx, Function, Object, Persistent, Promise, Runtime, Value};
+use rquickjs::{
+    CatchResultExt as _, CaughtError, Context, Ctx, Function, Object, Persistent, Promise, Runtime,
+    Value,
+};
 
 use crate::rejections;
 
@@ -72,9 +75,12 @@ pub(crate) fn answer<'js>(
         loop {
             match promise.finish() {
                 // A job itself failed, for instance because memory is exhausted: not that no job is left.
-                Err(rquickjs::Error::WouldBlock) if ctx.has_exception() => return Err(rquickjs::Error::Exception),
+                Err(rquickjs::Error::WouldBlock) if ctx.has_exception() => {
+                    return Err(rquickjs::Error::Exception);
+                }
                 // A timer or a response makes new work, and so does what a handler awaits by `settled()`, which is rejected.
-                Err(rquickjs::Error::WouldBlock) if answers.get::<_, Function<'js>>("idle")?.call(())? => {}
+                Err(rquickjs::Error::WouldBlock)
+                    if answers.get::<_, Function<'js>>("idle")?.call(())? => {}
                 finished => return finished,
             }
         }
@@ -102,7 +108,9 @@ impl Thrown {
     /// The words for a person.
     pub(crate) fn text(self) -> String {
         match self {
-            Self::Unsettled => "the promise never settles: no work is left that could resolve it".to_owned(),
+            Self::Unsettled => {
+                "the promise never settles: no work is left that could resolve it".to_owned()
+            }
             Self::Text(text) => text,
         }
     }
@@ -115,6 +123,10 @@ fn text<'js>(ctx: &Ctx<'js>, caught: CaughtError<'js>) -> String {
         CaughtError::Value(value) => value,
         CaughtError::Error(error) => return error.to_string(),
     };
-    let described = || -> rquickjs::Result<String> { host(ctx)?.get::<_, Function<'js>>("described")?.call((value,)) };
-    described().unwrap_or_else(|_| "an error that has no text, for instance because memory is exhausted".to_owned())
+    let described = || -> rquickjs::Result<String> {
+        host(ctx)?.get::<_, Function<'js>>("described")?.call((value,))
+    };
+    described().unwrap_or_else(|_| {
+        "an error that has no text, for instance because memory is exhausted".to_owned()
+    })
 }

@@ -28,7 +28,10 @@ pub(crate) fn set(href: String, part: String, value: String) -> String {
     match &mut url {
         Parsed::Url(url) => set_part(url, &part, &value),
         Parsed::File(file) => {
-            let value: String = value.chars().filter(|character| !matches!(character, '\t' | '\n' | '\r')).collect();
+            let value: String = value
+                .chars()
+                .filter(|character| !matches!(character, '\t' | '\n' | '\r'))
+                .collect();
             let host = value.split(['/', '\\', '?', '#']).next().unwrap_or_default();
             match part.as_str() {
                 "host" | "hostname" => drop(file.set_host(host)),
@@ -57,7 +60,10 @@ fn set_part(url: &mut Url, part: &str, value: &str) {
         "password" => drop(quirks::set_password(url, value)),
         "host" => drop(quirks::set_host(url, value)),
         "hostname" => drop(quirks::set_hostname(url, value)),
-        "port" if value.contains(|character: char| !matches!(character, '\t' | '\n' | '\r')) || value.is_empty() => {
+        "port"
+            if value.contains(|character: char| !matches!(character, '\t' | '\n' | '\r'))
+                || value.is_empty() =>
+        {
             let _ = quirks::set_port(url, value);
         }
         "pathname" => quirks::set_pathname(url, value),
@@ -80,9 +86,12 @@ fn parsed(text: &str, base: Option<&str>) -> Option<Parsed> {
         None => None,
     };
     let blank = |character: char| character <= ' ';
-    let clean: String = text.trim_matches(blank).chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
-    let scheme =
-        clean.split_once(':').map(|(scheme, rest)| (scheme.to_ascii_lowercase(), rest)).filter(|(scheme, _)| {
+    let clean: String =
+        text.trim_matches(blank).chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
+    let scheme = clean
+        .split_once(':')
+        .map(|(scheme, rest)| (scheme.to_ascii_lowercase(), rest))
+        .filter(|(scheme, _)| {
             scheme.starts_with(|first: char| first.is_ascii_alphabetic())
                 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
         });
@@ -100,8 +109,10 @@ fn parsed(text: &str, base: Option<&str>) -> Option<Parsed> {
             // More slashes than two are as two where the base has a host.
             let is_special = base.is_some_and(|base| SPECIAL.contains(&base.scheme()));
             let slashes = clean.len() - clean.trim_start_matches(['/', '\\']).len();
-            let short = (scheme.is_none() && is_special && slashes > 2).then(|| format!("//{}", &clean[slashes..]));
-            let mut url = Url::options().base_url(base).parse(short.as_deref().unwrap_or(&clean)).ok()?;
+            let short = (scheme.is_none() && is_special && slashes > 2)
+                .then(|| format!("//{}", &clean[slashes..]));
+            let mut url =
+                Url::options().base_url(base).parse(short.as_deref().unwrap_or(&clean)).ok()?;
             mended(&mut url);
             Some(Parsed::Url(url))
         }
@@ -116,8 +127,12 @@ fn mended(url: &mut Url) {
         }
     } else if url.path().ends_with(' ') {
         let path = url.path();
-        let text =
-            format!("{}{}%20{}", &url[..Position::BeforePath], &path[..path.len() - 1], &url[Position::AfterPath..]);
+        let text = format!(
+            "{}{}%20{}",
+            &url[..Position::BeforePath],
+            &path[..path.len() - 1],
+            &url[Position::AfterPath..]
+        );
         if let Ok(mended) = Url::parse(&text) {
             *url = mended;
         }
@@ -179,6 +194,12 @@ impl std::fmt::Display for Parsed {
 
 /// The origin. That of a `blob:` URL is that of an HTTP URL in it, and none for others.
 fn origin(url: &Url) -> String {
-    let is_http = |path: &str| Url::parse(path).is_ok_and(|inner| ["http", "https"].contains(&inner.scheme()));
-    if url.scheme() == "blob" && !is_http(url.path()) { "null".to_owned() } else { quirks::origin(url) }
+    let is_http = |path: &str| {
+        Url::parse(path).is_ok_and(|inner| ["http", "https"].contains(&inner.scheme()))
+    };
+    if url.scheme() == "blob" && !is_http(url.path()) {
+        "null".to_owned()
+    } else {
+        quirks::origin(url)
+    }
 }

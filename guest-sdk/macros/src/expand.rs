@@ -17,7 +17,10 @@ use crate::text;
 pub(crate) fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let Ok(mut function) = syn::parse2::<ItemFn>(item.clone()) else {
-        errors.at(first(&item), "`#[tool]` goes above a function with a body: `#[tool] fn name(…) -> … { … }`");
+        errors.at(
+            first(&item),
+            "`#[tool]` goes above a function with a body: `#[tool] fn name(…) -> … { … }`",
+        );
         let errors = errors.into_tokens();
         return quote!(#item #errors);
     };
@@ -26,7 +29,13 @@ pub(crate) fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
     let (arguments, context) = parameters::take(&mut function, &mut errors);
     let name = name(&options, &function, &mut errors);
     let description = description(&options, &function, &mut errors);
-    let parts = Parts { options: &options, function: &function, arguments: &arguments, context, name: &name };
+    let parts = Parts {
+        options: &options,
+        function: &function,
+        arguments: &arguments,
+        context,
+        name: &name,
+    };
     let definition = parts.definition(&description, &mut errors);
     if errors.is_empty() { parts.all(&definition) } else { parts.refused(errors) }
 }
@@ -120,9 +129,11 @@ impl Parts<'_> {
     }
 
     fn all(&self, definition: &TokenStream) -> TokenStream {
-        let (function, marker, ident, name) = (self.function, self.marker(), &self.function.sig.ident, self.name);
+        let (function, marker, ident, name) =
+            (self.function, self.marker(), &self.function.sig.ident, self.name);
         let (record, arguments) = self.record();
-        let (validate, visible, execute) = (self.validate(&arguments), self.visible(), self.execute());
+        let (validate, visible, execute) =
+            (self.validate(&arguments), self.visible(), self.execute());
         quote! {
             #function
             #marker
@@ -167,7 +178,8 @@ impl Parts<'_> {
         });
         // What is flattened takes the arguments that no other parameter has.
         let is_flat = |attribute: &Attribute| {
-            attribute.path().is_ident("serde") && attribute.to_token_stream().to_string().contains("flatten")
+            attribute.path().is_ident("serde")
+                && attribute.to_token_stream().to_string().contains("flatten")
         };
         let closed = !each.iter().flat_map(|argument| &argument.attributes).any(is_flat);
         let closed = closed.then(|| quote!(#[serde(deny_unknown_fields)]));
@@ -197,11 +209,17 @@ impl Parts<'_> {
         let attributes = self.options.attributes.iter().map(|object| {
             quote!(attributes: ::toolcell_guest::__private::pairs(::toolcell_guest::__private::json!(#object)),)
         });
-        let title =
-            self.options.title.iter().map(|title| quote!(("title", ::toolcell_guest::__private::json!(#title))));
+        let title = self
+            .options
+            .title
+            .iter()
+            .map(|title| quote!(("title", ::toolcell_guest::__private::json!(#title))));
         let extensions = title.chain(nothing);
-        let limit =
-            self.options.max_execution_ms.iter().map(|ms| quote!(max_execution_ms: ::core::option::Option::Some(#ms),));
+        let limit = self
+            .options
+            .max_execution_ms
+            .iter()
+            .map(|ms| quote!(max_execution_ms: ::core::option::Option::Some(#ms),));
         let output = self.output_type(errors).map(|ty| {
             let schema = quote_spanned!(ty.span()=> ::toolcell_guest::__private::output::<#ty>());
             quote!(output: #schema,)
@@ -240,10 +258,15 @@ impl Parts<'_> {
         let shape = |ty: &Type| {
             let Type::Path(path) = ty else { return false };
             let last = path.path.segments.last();
-            last.is_some_and(|last| ["Outcome", "Output", "Question", "Halt"].iter().any(|name| last.ident == name))
+            last.is_some_and(|last| {
+                ["Outcome", "Output", "Question", "Halt"].iter().any(|name| last.ident == name)
+            })
         };
         if value.as_deref().is_none_or(shape) {
-            errors.at(word, "the return type does not say the type of the value: write `output = Type`");
+            errors.at(
+                word,
+                "the return type does not say the type of the value: write `output = Type`",
+            );
             return None;
         }
         value
@@ -290,9 +313,11 @@ impl Parts<'_> {
         let ident = &self.function.sig.ident;
         let mut values: Vec<TokenStream> = match self.arguments {
             Arguments::Whole(_) => vec![quote!(#arguments)],
-            Arguments::Each(each) => {
-                each.iter().map(|argument| &argument.name).map(|name| quote!(#arguments.#name)).collect()
-            }
+            Arguments::Each(each) => each
+                .iter()
+                .map(|argument| &argument.name)
+                .map(|name| quote!(#arguments.#name))
+                .collect(),
         };
         match self.context {
             Context::No => {}
@@ -334,6 +359,7 @@ impl Parts<'_> {
 fn converted(at: Span, conversion: &str, method: &str) -> (Ident, TokenStream) {
     let (conversion, method) = (Ident::new(conversion, at), Ident::new(method, at));
     let returned = Ident::new("__returned", at);
-    let converted = quote_spanned!(at=> ::toolcell_guest::__private::#conversion::#method(#returned));
+    let converted =
+        quote_spanned!(at=> ::toolcell_guest::__private::#conversion::#method(#returned));
     (returned, converted)
 }

@@ -24,7 +24,11 @@ pub(crate) struct Need {
 }
 
 /// Reads what stands behind the word `needs`.
-pub(crate) fn read(input: ParseStream<'_>, key: &Ident, errors: &mut Errors) -> syn::Result<Vec<Need>> {
+pub(crate) fn read(
+    input: ParseStream<'_>,
+    key: &Ident,
+    errors: &mut Errors,
+) -> syn::Result<Vec<Need>> {
     if !input.peek(Token![=]) {
         return Err(wrong(key.span(), "http"));
     }
@@ -72,17 +76,29 @@ fn one(list: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Need> {
     };
     if !is_readable(&word, &pattern.value()) {
         let example = example(&word);
-        errors.at(&pattern, format!("`{}` is not a pattern for `{word}`: write it like `{example}`", pattern.value()));
+        errors.at(
+            &pattern,
+            format!(
+                "`{}` is not a pattern for `{word}`: write it like `{example}`",
+                pattern.value()
+            ),
+        );
     }
     if reason.value().trim().is_empty() {
-        errors.at(&reason, "the reason is empty: tell the operator in one sentence why the tool needs this");
+        errors.at(
+            &reason,
+            "the reason is empty: tell the operator in one sentence why the tool needs this",
+        );
     }
     Ok(Need { kind: word, pattern, reason })
 }
 
 fn wrong(span: proc_macro2::Span, kind: &str) -> syn::Error {
     let example = example(kind);
-    syn::Error::new(span, format!("write `needs = [{kind}(\"{example}\", \"why, in one sentence\")]`"))
+    syn::Error::new(
+        span,
+        format!("write `needs = [{kind}(\"{example}\", \"why, in one sentence\")]`"),
+    )
 }
 
 fn example(kind: &str) -> &'static str {
@@ -98,15 +114,20 @@ fn example(kind: &str) -> &'static str {
 
 /// Whether a host could read it, in outline.
 fn is_readable(kind: &str, pattern: &str) -> bool {
-    let access = || pattern.split_once(' ').filter(|(access, _)| matches!(*access, "read" | "write"));
+    let access =
+        || pattern.split_once(' ').filter(|(access, _)| matches!(*access, "read" | "write"));
     match kind {
         "http" => {
             let (methods, target) = pattern.split_once(' ').unwrap_or(("GET", pattern));
-            let has_host = |scheme| target.strip_prefix(scheme).is_some_and(|host| !host.is_empty());
-            methods.split(',').all(|method| METHODS.contains(&method)) && (has_host("https://") || has_host("http://"))
+            let has_host =
+                |scheme| target.strip_prefix(scheme).is_some_and(|host| !host.is_empty());
+            methods.split(',').all(|method| METHODS.contains(&method))
+                && (has_host("https://") || has_host("http://"))
         }
         "filesystem" => access().is_some_and(|(_, path)| path.starts_with('/')),
-        "kv" => access().is_some_and(|(_, key)| !key.is_empty() && !key.strip_suffix('*').unwrap_or(key).contains('*')),
+        "kv" => access().is_some_and(|(_, key)| {
+            !key.is_empty() && !key.strip_suffix('*').unwrap_or(key).contains('*')
+        }),
         _ => !pattern.is_empty() && !pattern.contains(char::is_whitespace),
     }
 }

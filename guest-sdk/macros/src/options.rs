@@ -85,9 +85,17 @@ impl Options {
         }
     }
 
-    fn read_one(&mut self, input: ParseStream<'_>, seen: &mut Vec<String>, errors: &mut Errors) -> syn::Result<()> {
+    fn read_one(
+        &mut self,
+        input: ParseStream<'_>,
+        seen: &mut Vec<String>,
+        errors: &mut Errors,
+    ) -> syn::Result<()> {
         let key = input.call(Ident::parse_any).map_err(|error| {
-            syn::Error::new(error.span(), "write options as `name = \"…\"`, or as a word such as `read_only`")
+            syn::Error::new(
+                error.span(),
+                "write options as `name = \"…\"`, or as a word such as `read_only`",
+            )
         })?;
         let word = key.to_string();
         if seen.contains(&word) {
@@ -111,7 +119,9 @@ impl Options {
                 }
             }
             "attributes" => self.attributes = Some(object(input, &key)?),
-            "validate" => self.validate = Some(function(input, &key, "`fn(&Args) -> Vec<String>`")?),
+            "validate" => {
+                self.validate = Some(function(input, &key, "`fn(&Args) -> Vec<String>`")?)
+            }
             "visible" => self.visible = Some(function(input, &key, "`fn(&Context) -> bool`")?),
             "output" if input.peek(Token![=]) => {
                 input.parse::<Token![=]>()?;
@@ -163,14 +173,19 @@ fn flag(input: ParseStream<'_>, key: &Ident) -> syn::Result<bool> {
 
 fn function(input: ParseStream<'_>, key: &Ident, shape: &str) -> syn::Result<Expr> {
     if !input.peek(Token![=]) {
-        return Err(syn::Error::new(key.span(), format!("write `{key} = name_of_a_function`, a {shape}")));
+        return Err(syn::Error::new(
+            key.span(),
+            format!("write `{key} = name_of_a_function`, a {shape}"),
+        ));
     }
     input.parse::<Token![=]>()?;
     input.parse()
 }
 
 fn object(input: ParseStream<'_>, key: &Ident) -> syn::Result<Group> {
-    let wrong = |span| syn::Error::new(span, "write `attributes = { \"team\": \"math\" }`, any JSON object");
+    let wrong = |span| {
+        syn::Error::new(span, "write `attributes = { \"team\": \"math\" }`, any JSON object")
+    };
     if !input.peek(Token![=]) {
         return Err(wrong(key.span()));
     }

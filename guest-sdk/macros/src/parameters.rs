@@ -42,13 +42,17 @@ pub(crate) fn take(function: &mut ItemFn, errors: &mut Errors) -> (Arguments, Co
     let mut typed: Vec<(PatType, Vec<Attribute>)> = Vec::new();
     for (position, input) in function.sig.inputs.iter_mut().enumerate() {
         let FnArg::Typed(parameter) = input else { continue };
-        let own =
-            |attribute: &Attribute| ["doc", "serde", "schemars"].iter().any(|name| attribute.path().is_ident(name));
+        let own = |attribute: &Attribute| {
+            ["doc", "serde", "schemars"].iter().any(|name| attribute.path().is_ident(name))
+        };
         let attributes = parameter.attrs.extract_if(.., |attribute| own(attribute)).collect();
         match context_of(&parameter.ty) {
             None => typed.push((parameter.clone(), attributes)),
             Some(_) if position != last => {
-                errors.at(&*parameter, "the context has to be the last parameter: move it to the end");
+                errors.at(
+                    &*parameter,
+                    "the context has to be the last parameter: move it to the end",
+                );
             }
             Some(Ok(way)) => context = way,
             Some(Err(message)) => errors.at(&parameter.ty, message),
@@ -96,7 +100,8 @@ fn arguments(mut typed: Vec<(PatType, Vec<Attribute>)>, errors: &mut Errors) -> 
         };
         let argument = Argument::new(name.ident, *parameter.ty, attributes);
         if each.iter().any(|other| other.spoken() == argument.spoken()) {
-            errors.at(&argument.name, format!("two arguments have the name `{}`", argument.spoken()));
+            errors
+                .at(&argument.name, format!("two arguments have the name `{}`", argument.spoken()));
         }
         each.push(argument);
     }
@@ -112,8 +117,8 @@ fn is_whole(pat: &Pat) -> bool {
 
 /// Types that are one value, and so never an argument object.
 const SINGLE: [&str; 18] = [
-    "String", "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64",
-    "u128", "usize", "Vec",
+    "String", "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8",
+    "u16", "u32", "u64", "u128", "usize", "Vec",
 ];
 
 fn check_whole(parameter: &PatType, errors: &mut Errors) {
@@ -136,7 +141,11 @@ fn check_type(ty: &Type, errors: &mut Errors) {
         errors.at(ty, "the arguments are read from JSON, so each needs a concrete type: write one instead of `impl …`");
     } else if borrows(ty.to_token_stream()) {
         let text = matches!(ty, Type::Reference(inner) if inner.elem.to_token_stream().to_string() == "str");
-        let instead = if text { "write `String` instead of `&str`" } else { "write an owned type such as `String`" };
+        let instead = if text {
+            "write `String` instead of `&str`"
+        } else {
+            "write an owned type such as `String`"
+        };
         errors.at(ty, format!("a tool owns its arguments: {instead}"));
     }
 }
@@ -154,7 +163,8 @@ impl Argument {
         let plain = name.to_string();
         let spoken = plain.trim_start_matches('_');
         let named = attributes.iter().any(|attribute| {
-            attribute.path().is_ident("serde") && attribute.to_token_stream().to_string().contains("rename")
+            attribute.path().is_ident("serde")
+                && attribute.to_token_stream().to_string().contains("rename")
         });
         let rename = (spoken != plain && !spoken.is_empty() && !named).then(|| spoken.to_owned());
         Self { name, ty, attributes, rename }

@@ -16,8 +16,8 @@ pub(crate) enum Returns {
 
 /// Names that a type of the same name as the function would take away from the author's code.
 const PRIMITIVE: [&str; 17] = [
-    "bool", "char", "str", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128",
-    "usize",
+    "bool", "char", "str", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16",
+    "u32", "u64", "u128", "usize",
 ];
 
 /// Everything about the function but its parameters.
@@ -30,10 +30,14 @@ pub(crate) fn check(function: &ItemFn, errors: &mut Errors) {
         );
     }
     if let Some(keyword) = &signature.unsafety {
-        errors.at(keyword, "a tool is a safe function: remove `unsafe`, and use an unsafe block inside");
+        errors.at(
+            keyword,
+            "a tool is a safe function: remove `unsafe`, and use an unsafe block inside",
+        );
     }
     if let Some(abi) = &signature.abi {
-        errors.at(abi, "a tool is an ordinary function: remove `extern`; `tools!` writes the export");
+        errors
+            .at(abi, "a tool is an ordinary function: remove `extern`; `tools!` writes the export");
     }
     if let Some(dots) = &signature.variadic {
         errors.at(dots, "each argument of a tool has a name: take a `Vec<…>` instead of `...`");
@@ -54,7 +58,10 @@ pub(crate) fn check(function: &ItemFn, errors: &mut Errors) {
     if PRIMITIVE.iter().any(|primitive| signature.ident == primitive) {
         errors.at(
             &signature.ident,
-            format!("`{0}` is the name of a type: rename the function, and write `name = \"{0}\"`", signature.ident),
+            format!(
+                "`{0}` is the name of a type: rename the function, and write `name = \"{0}\"`",
+                signature.ident
+            ),
         );
     }
 }
@@ -82,7 +89,11 @@ pub(crate) fn returns(output: &ReturnType) -> Returns {
 
 /// The type without the brackets around it, seen or unseen: a `macro_rules!` puts unseen ones.
 pub(crate) fn bare(ty: &Type) -> &Type {
-    if let Type::Group(TypeGroup { elem, .. }) | Type::Paren(TypeParen { elem, .. }) = ty { bare(elem) } else { ty }
+    if let Type::Group(TypeGroup { elem, .. }) | Type::Paren(TypeParen { elem, .. }) = ty {
+        bare(elem)
+    } else {
+        ty
+    }
 }
 
 fn type_of(argument: &GenericArgument) -> Option<Box<Type>> {

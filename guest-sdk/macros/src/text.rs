@@ -18,7 +18,11 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
 
 /// Milliseconds from `500ms`, `2s`, `1m` or `1h`.
 pub(crate) fn milliseconds(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is not a duration: write a whole number and a unit, as `500ms`, `2s` or `1m`");
+    let wrong = || {
+        format!(
+            "`{text}` is not a duration: write a whole number and a unit, as `500ms`, `2s` or `1m`"
+        )
+    };
     let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
     let (number, unit) = text.split_at(digits);
     let factor = match unit {
@@ -29,7 +33,9 @@ pub(crate) fn milliseconds(text: &str) -> Result<u64, String> {
         _ => return Err(wrong()),
     };
     match number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor)) {
-        Some(0) => Err(format!("`{text}` is no time at all: write a longer duration, or remove the option")),
+        Some(0) => Err(format!(
+            "`{text}` is no time at all: write a longer duration, or remove the option"
+        )),
         Some(milliseconds) => Ok(milliseconds),
         None => Err(wrong()),
     }
@@ -37,11 +43,17 @@ pub(crate) fn milliseconds(text: &str) -> Result<u64, String> {
 
 /// The nearest of the known words, if one is near enough to be meant.
 pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    if let Some(longer) = known.iter().find(|candidate| word.len() >= 3 && candidate.starts_with(word)) {
+    if let Some(longer) =
+        known.iter().find(|candidate| word.len() >= 3 && candidate.starts_with(word))
+    {
         return Some(longer);
     }
     let near = |candidate: &&str| distance(word, candidate);
-    known.iter().copied().min_by_key(|candidate| near(candidate)).filter(|best| near(best) <= word.len().div_ceil(3))
+    known
+        .iter()
+        .copied()
+        .min_by_key(|candidate| near(candidate))
+        .filter(|best| near(best) <= word.len().div_ceil(3))
 }
 
 /// How many letters to add, drop or change (Levenshtein).
@@ -87,7 +99,17 @@ mod tests {
         assert_eq!(milliseconds("2s"), Ok(2_000));
         assert_eq!(milliseconds("1m"), Ok(60_000));
         assert_eq!(milliseconds("1h"), Ok(3_600_000));
-        for text in ["", "2", "s", "0s", "-1s", "1.5s", "2 s", "99999999999999999999s", "18446744073709551615h"] {
+        for text in [
+            "",
+            "2",
+            "s",
+            "0s",
+            "-1s",
+            "1.5s",
+            "2 s",
+            "99999999999999999999s",
+            "18446744073709551615h",
+        ] {
             assert!(milliseconds(text).is_err(), "{text}");
         }
     }

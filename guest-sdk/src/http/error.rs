@@ -31,10 +31,14 @@ impl fmt::Display for Error {
             Self::Invalid(problem) => write!(f, "the request cannot be sent: {problem}"),
             Self::Unreachable(problem) => write!(f, "the server cannot be reached: {problem}"),
             Self::Timeout => f.write_str("the server did not answer in time"),
-            Self::OverBudget(problem) => write!(f, "the limits of the call do not allow the request: {problem}"),
+            Self::OverBudget(problem) => {
+                write!(f, "the limits of the call do not allow the request: {problem}")
+            }
             Self::Broken(problem) => write!(f, "the connection broke: {problem}"),
             Self::Status(status) => write!(f, "the server answered with status {status}"),
-            Self::Unexpected(problem) => write!(f, "the server's answer has an unexpected shape: {problem}"),
+            Self::Unexpected(problem) => {
+                write!(f, "the server's answer has an unexpected shape: {problem}")
+            }
         }
     }
 }

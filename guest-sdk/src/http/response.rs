@@ -88,11 +88,15 @@ impl Response {
     /// With this value as its body. One that cannot be written as JSON leaves it empty.
     #[must_use]
     pub fn with_json(self, value: impl Serialize) -> Self {
-        self.with_header("content-type", "application/json").with_body(Json::of(&value).text().unwrap_or_default())
+        self.with_header("content-type", "application/json")
+            .with_body(Json::of(&value).text().unwrap_or_default())
     }
 }
 
 /// The value of the first header of this name.
 pub(super) fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
-    headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    headers
+        .iter()
+        .find(|(known, _)| known.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value.as_str())
 }

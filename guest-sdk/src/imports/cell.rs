@@ -96,7 +96,9 @@ pub(crate) fn send(request: http::Request<'_>) -> Result<http::Response, http::E
         timeout_ms: request.timeout.map(milliseconds),
     };
     match host::http::send(&request, secret) {
-        Ok(host::http::Response { status, headers, body }) => Ok(http::Response { status, headers, body }),
+        Ok(host::http::Response { status, headers, body }) => {
+            Ok(http::Response { status, headers, body })
+        }
         Err(Fault::Denied(sentence)) => Err(http::Error::Denied(sentence)),
         Err(Fault::Invalid(problem)) => Err(http::Error::Invalid(problem)),
         Err(Fault::Unreachable(problem)) => Err(http::Error::Unreachable(problem)),
@@ -107,7 +109,10 @@ pub(crate) fn send(request: http::Request<'_>) -> Result<http::Response, http::E
 }
 
 /// Here servers answer.
-pub(crate) fn answer_with(_answer: impl Fn(&http::Request<'_>) -> Result<http::Response, http::Error> + 'static) {}
+pub(crate) fn answer_with(
+    _answer: impl Fn(&http::Request<'_>) -> Result<http::Response, http::Error> + 'static,
+) {
+}
 
 pub(crate) fn get(key: &str) -> Result<Option<kv::Entry>, kv::Error> {
     let entry = host::kv::get(key).map_err(not_done)?;
@@ -132,7 +137,11 @@ pub(crate) fn compare_and_swap(
 }
 
 /// Keys, and the cursor of the next page if there is one.
-pub(crate) fn list(prefix: &str, cursor: Option<&str>, most: u32) -> Result<(Vec<String>, Option<String>), kv::Error> {
+pub(crate) fn list(
+    prefix: &str,
+    cursor: Option<&str>,
+    most: u32,
+) -> Result<(Vec<String>, Option<String>), kv::Error> {
     let host::kv::Page { keys, cursor } = host::kv::list(prefix, cursor, most).map_err(not_done)?;
     Ok((keys, cursor))
 }
@@ -152,7 +161,8 @@ pub(crate) fn invoke(name: &str, arguments: Value) -> Result<Value, calls::Error
     type Case = fn(Value) -> calls::Error;
     let (case, text): (Case, String) = match call(name, &arguments.to_string()) {
         Ok(Ending::Ok(output)) => {
-            return serde_json::from_str(&output).map_err(|error| calls::Error::unexpected_value(&error));
+            return serde_json::from_str(&output)
+                .map_err(|error| calls::Error::unexpected_value(&error));
         }
         Ok(Ending::Error(text)) => (calls::Error::Failed, text),
         Ok(Ending::AskUser(text)) => (calls::Error::AskUser, text),
@@ -163,8 +173,12 @@ pub(crate) fn invoke(name: &str, arguments: Value) -> Result<Value, calls::Error
         Err(Fault::Limit(sentence)) => return Err(calls::Error::Limit(sentence)),
         Err(Fault::Unavailable(sentence)) => return Err(calls::Error::Unavailable(sentence)),
     };
-    Err(serde_json::from_str(&text).map_or_else(|error| calls::Error::unexpected_value(&error), case))
+    Err(serde_json::from_str(&text)
+        .map_or_else(|error| calls::Error::unexpected_value(&error), case))
 }
 
 /// Here other tools answer.
-pub(crate) fn answer_calls_with(_answer: impl Fn(&str, &Value) -> Result<Value, calls::Error> + 'static) {}
+pub(crate) fn answer_calls_with(
+    _answer: impl Fn(&str, &Value) -> Result<Value, calls::Error> + 'static,
+) {
+}

@@ -92,13 +92,16 @@ pub(crate) fn send(request: http::Request<'_>) -> Result<http::Response, http::E
     match ANSWER.with_borrow(Clone::clone) {
         Some(answer) => answer(&request),
         None => {
-            let problem = "outside of a cell no server answers: set the answers with `http::answer_with(…)`";
+            let problem =
+                "outside of a cell no server answers: set the answers with `http::answer_with(…)`";
             Err(http::Error::Unreachable(problem.to_owned()))
         }
     }
 }
 
-pub(crate) fn answer_with(answer: impl Fn(&http::Request<'_>) -> Result<http::Response, http::Error> + 'static) {
+pub(crate) fn answer_with(
+    answer: impl Fn(&http::Request<'_>) -> Result<http::Response, http::Error> + 'static,
+) {
     ANSWER.set(Some(Rc::new(answer)));
 }
 
@@ -114,7 +117,9 @@ pub(crate) fn invoke(name: &str, arguments: Value) -> Result<Value, calls::Error
     }
 }
 
-pub(crate) fn answer_calls_with(answer: impl Fn(&str, &Value) -> Result<Value, calls::Error> + 'static) {
+pub(crate) fn answer_calls_with(
+    answer: impl Fn(&str, &Value) -> Result<Value, calls::Error> + 'static,
+) {
     CALLED.set(Some(Rc::new(answer)));
 }
 
@@ -131,7 +136,9 @@ fn check(key: &str) -> Result<(), kv::Error> {
     match key.len() {
         0 => Err(kv::Error::InvalidKey("the key is empty".to_owned())),
         1..=MAX_KEY => Ok(()),
-        length => Err(kv::Error::InvalidKey(format!("the key has {length} bytes, and at most {MAX_KEY} are allowed"))),
+        length => Err(kv::Error::InvalidKey(format!(
+            "the key has {length} bytes, and at most {MAX_KEY} are allowed"
+        ))),
     }
 }
 
@@ -161,13 +168,23 @@ pub(crate) fn compare_and_swap(
     value: &[u8],
     time: Option<Duration>,
 ) -> Result<Option<u64>, kv::Error> {
-    if get(key)?.map(|entry| entry.version) == expected { set(key, value, time).map(Some) } else { Ok(None) }
+    if get(key)?.map(|entry| entry.version) == expected {
+        set(key, value, time).map(Some)
+    } else {
+        Ok(None)
+    }
 }
 
 /// Keys, and the cursor of the next page if there is one.
-pub(crate) fn list(prefix: &str, cursor: Option<&str>, most: u32) -> Result<(Vec<String>, Option<String>), kv::Error> {
+pub(crate) fn list(
+    prefix: &str,
+    cursor: Option<&str>,
+    most: u32,
+) -> Result<(Vec<String>, Option<String>), kv::Error> {
     STORE.with_borrow(|store| {
-        let wanted = |key: &&String| key.starts_with(prefix) && cursor.is_none_or(|cursor| key.as_str() > cursor);
+        let wanted = |key: &&String| {
+            key.starts_with(prefix) && cursor.is_none_or(|cursor| key.as_str() > cursor)
+        };
         let mut found = store.entries.keys().filter(wanted).cloned();
         let page: Vec<String> = found.by_ref().take(most as usize).collect();
         let cursor = found.next().and_then(|_| page.last().cloned());

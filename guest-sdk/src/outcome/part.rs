@@ -79,7 +79,11 @@ impl Part {
     /// A resource of this URI and media type: text, or bytes.
     ///
     /// A host that does not know embedded resources shows the content without its URI.
-    pub fn resource(uri: impl Into<String>, mime_type: impl Into<String>, content: impl Into<Content>) -> Self {
+    pub fn resource(
+        uri: impl Into<String>,
+        mime_type: impl Into<String>,
+        content: impl Into<Content>,
+    ) -> Self {
         Self::Resource { uri: uri.into(), mime_type: mime_type.into(), content: content.into() }
     }
 

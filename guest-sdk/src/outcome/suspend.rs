@@ -84,7 +84,9 @@ impl Question {
             field.insert("title".into(), question.into());
         }
         schema["properties"][name] = field;
-        if let Some(required) = schema["required"].as_array_mut().filter(|names| !names.iter().any(|it| it == name)) {
+        if let Some(required) =
+            schema["required"].as_array_mut().filter(|names| !names.iter().any(|it| it == name))
+        {
             required.push(name.into());
         }
         self.answer_schema = Some(Json::of(&schema));

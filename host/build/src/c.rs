@@ -10,7 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use wasi_preview1_component_adapter_provider::{
-    WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW1, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER as ADAPTER,
+    WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW1,
+    WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER as ADAPTER,
 };
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
@@ -22,8 +23,10 @@ use crate::step::Step;
 use crate::{Error, ErrorKind, Fault};
 
 const WORLD: &str = "toolbox-with-grants";
-const WIT: [(&str, &str); 2] =
-    [("io.wit", include_str!("../wit/deps/io.wit")), ("toolcell.wit", include_str!("../wit/toolcell.wit"))];
+const WIT: [(&str, &str); 2] = [
+    ("io.wit", include_str!("../wit/deps/io.wit")),
+    ("toolcell.wit", include_str!("../wit/toolcell.wit")),
+];
 /// The header that authors include.
 pub(crate) const HEADER: &str = include_str!("../c/toolcell.h");
 /// What is included: the headers, and the parts of `toolcell.c`.
@@ -54,26 +57,40 @@ pub(crate) struct Compiled {
 }
 
 /// Builds the component of the file `entry`, a path below `folder`, and of the other C files beside it if it is a project's.
-pub(crate) fn build(folder: &Path, entry: &str, is_project: bool, tell: &dyn Fn(Step)) -> Result<Compiled, Error> {
+pub(crate) fn build(
+    folder: &Path,
+    entry: &str,
+    is_project: bool,
+    tell: &dyn Fn(Step),
+) -> Result<Compiled, Error> {
     let typed = folder;
-    let folder = folder.canonicalize().map_err(|error| Error::file("read the folder", folder, &error))?;
+    let folder =
+        folder.canonicalize().map_err(|error| Error::file("read the folder", folder, &error))?;
     let scratch = Scratch::new("c")?;
     tell(Step::Find { program: "a C compiler".to_owned() });
     let compiler = Compiler::find(&folder, typed, &scratch)?;
     for (path, text) in INCLUDED {
         scratch.write(&format!("sdk/{path}"), text)?;
     }
-    let authors = if is_project { files_beside(&folder, entry)? } else { vec![argument(Path::new(entry))] };
+    let authors =
+        if is_project { files_beside(&folder, entry)? } else { vec![argument(Path::new(entry))] };
     let mut sources = authors.clone();
     for (path, text) in SOURCES {
-        let text = if path == "toolcell.c" { text.to_owned() } else { format!("{GENERATED}{text}") };
+        let text =
+            if path == "toolcell.c" { text.to_owned() } else { format!("{GENERATED}{text}") };
         sources.push(scratch.write(&format!("sdk/{path}"), &text)?);
     }
     let module = scratch.join("tool.wasm");
     let mut command = compiler.command();
     // So that the same source makes the same component: the SDK is in another folder each time.
     command.arg(format!("-fmacro-prefix-map={}=toolcell", scratch.join("sdk").display()));
-    command.current_dir(&folder).arg("-I").arg(scratch.join("sdk")).arg("-o").arg(&module).args(&sources);
+    command
+        .current_dir(&folder)
+        .arg("-I")
+        .arg(scratch.join("sdk"))
+        .arg("-o")
+        .arg(&module)
+        .args(&sources);
     tell(Step::Run { program: "the C compiler", source: entry.to_owned() });
     let done = command.output().map_err(|error| compiler::missing(typed, &error.to_string()))?;
     // The author knows no place of the header: it is in the temporary folder.
@@ -103,7 +120,9 @@ fn files_beside(folder: &Path, entry: &str) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for found in fs::read_dir(&place).map_err(fault)? {
         let path = below.join(found.map_err(fault)?.file_name());
-        if path.extension().is_some_and(|extension| extension == "c") && folder.join(&path).is_file() {
+        if path.extension().is_some_and(|extension| extension == "c")
+            && folder.join(&path).is_file()
+        {
             files.push(argument(&path));
         }
     }
@@ -113,7 +132,11 @@ fn files_beside(folder: &Path, entry: &str) -> Result<Vec<PathBuf>, Error> {
 
 /// A path that no compiler takes for an option.
 fn argument(path: &Path) -> PathBuf {
-    if path.as_os_str().as_encoded_bytes().starts_with(b"-") { Path::new(".").join(path) } else { path.to_owned() }
+    if path.as_os_str().as_encoded_bytes().starts_with(b"-") {
+        Path::new(".").join(path)
+    } else {
+        path.to_owned()
+    }
 }
 
 /// The component of a core module of these files in this folder. It imports the interfaces that the module calls, and no others.
@@ -121,7 +144,9 @@ fn component(module: &[u8], folder: &Path, files: &[PathBuf]) -> Result<Vec<u8>,
     let mut resolve = Resolve::default();
     let mut package = None;
     for (name, text) in WIT {
-        package = Some(resolve.push_str(name, text).map_err(|error| Error::internal(format!("{error:#}")))?);
+        package = Some(
+            resolve.push_str(name, text).map_err(|error| Error::internal(format!("{error:#}")))?,
+        );
     }
     let world = resolve.select_world(package.as_slice(), Some(WORLD));
     let world = world.map_err(|error| Error::internal(format!("{error:#}")))?;
@@ -136,7 +161,11 @@ fn component(module: &[u8], folder: &Path, files: &[PathBuf]) -> Result<Vec<u8>,
         .and_then(|mut encoder| encoder.encode());
     encoded.map_err(|error| {
         let message = format!("the compiled module is not a tool: {error:#}");
-        Error::new(ErrorKind::Source, message, "remove imports and exports of your own from the source")
+        Error::new(
+            ErrorKind::Source,
+            message,
+            "remove imports and exports of your own from the source",
+        )
     })
 }
 
@@ -144,13 +173,18 @@ fn component(module: &[u8], folder: &Path, files: &[PathBuf]) -> Result<Vec<u8>,
 fn refused(said: &str) -> Error {
     let faults = said.lines().filter_map(fault).collect();
     let hint = "correct the source where the compiler's message points";
-    Error::new(ErrorKind::Source, format!("the compiler refused the source:\n{}", said.trim_end()), hint)
-        .with_faults(faults)
+    Error::new(
+        ErrorKind::Source,
+        format!("the compiler refused the source:\n{}", said.trim_end()),
+        hint,
+    )
+    .with_faults(faults)
 }
 
 /// The place of one line `FILE:LINE:COLUMN: error: MESSAGE`.
 fn fault(line: &str) -> Option<Fault> {
-    let (place, message) = line.split_once(": error: ").or_else(|| line.split_once(": fatal error: "))?;
+    let (place, message) =
+        line.split_once(": error: ").or_else(|| line.split_once(": fatal error: "))?;
     let (place, column) = place.rsplit_once(':')?;
     let (file, line) = place.rsplit_once(':')?;
     Some(Fault {
@@ -173,7 +207,10 @@ mod tests {
         let faults: Vec<_> = error.source_faults().iter().map(ToString::to_string).collect();
         assert_eq!(
             faults,
-            ["src/tool.c:3:12: use of undeclared identifier 'x'", "src/a.c:1:10: 'b.h' file not found",]
+            [
+                "src/tool.c:3:12: use of undeclared identifier 'x'",
+                "src/a.c:1:10: 'b.h' file not found",
+            ]
         );
         assert!(error.to_string().contains("    3 |     return x;"), "{error}");
         assert!(error.to_string().contains("undefined symbol: helper"), "{error}");

@@ -86,17 +86,25 @@ pub fn create(folder: &Path, language: Language) -> Result<Created, Error> {
         return Err(Error::usage(message, "give the project a name: `toolcell new greeter`"));
     };
     let name = &*name.to_string_lossy();
-    let is_plain = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || matches!(char, '-' | '_');
-    if name.len() > MAX_NAME || !name.chars().all(is_plain) || !name.starts_with(|char: char| char.is_ascii_lowercase())
+    let is_plain = |char: char| {
+        char.is_ascii_lowercase() || char.is_ascii_digit() || matches!(char, '-' | '_')
+    };
+    if name.len() > MAX_NAME
+        || !name.chars().all(is_plain)
+        || !name.starts_with(|char: char| char.is_ascii_lowercase())
     {
         let message = format!("`{}` cannot be the name of a project", name.escape_debug());
         let hint = "use at most 64 characters of a-z, 0-9, - and _, and begin with a letter";
         return Err(Error::usage(message, hint));
     }
     if language == Language::Rust && RUST_PACKAGES.contains(&name) {
-        let message =
-            format!("`{name}` cannot be the name of a project in Rust: a package of the SDK in it has this name");
-        return Err(Error::usage(message, "choose another name: `toolcell new greeter --lang rust`"));
+        let message = format!(
+            "`{name}` cannot be the name of a project in Rust: a package of the SDK in it has this name"
+        );
+        return Err(Error::usage(
+            message,
+            "choose another name: `toolcell new greeter --lang rust`",
+        ));
     }
     is_free(folder)?;
     let (own, source): (&[File], _) = match language {
@@ -148,7 +156,11 @@ fn write_rust_sdk(folder: &Path) -> Result<(), Error> {
         // Cargo packages no folder that has a manifest of its own.
         let name = path.strip_suffix(".txt").unwrap_or(&path);
         let text = String::from_utf8_lossy(&file.data);
-        let text = if name == path { text } else { text.replace("VERSION", env!("CARGO_PKG_VERSION")).into() };
+        let text = if name == path {
+            text
+        } else {
+            text.replace("VERSION", env!("CARGO_PKG_VERSION")).into()
+        };
         write(&folder.join(name), &text)?;
     }
     Ok(())
@@ -159,8 +171,13 @@ fn is_free(folder: &Path) -> Result<(), Error> {
     match fs::read_dir(folder).map(|mut entries| entries.next().is_none()) {
         Ok(true) => Ok(()),
         Ok(false) => {
-            let message = format!("the folder `{}` is not empty, and was not changed", folder.display());
-            Err(Error::new(ErrorKind::File, message, "choose another name, or empty the folder first"))
+            let message =
+                format!("the folder `{}` is not empty, and was not changed", folder.display());
+            Err(Error::new(
+                ErrorKind::File,
+                message,
+                "choose another name, or empty the folder first",
+            ))
         }
         Err(error) if error.kind() == IoError::NotFound => Ok(()),
         Err(error) => Err(Error::file("make the folder", folder, &error)),
@@ -172,5 +189,7 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(|error| Error::file("make the folder", folder, &error))?;
     let opened = OpenOptions::new().write(true).create_new(true).open(path);
-    opened.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| Error::file("write", path, &error))
+    opened
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|error| Error::file("write", path, &error))
 }

@@ -58,7 +58,11 @@ impl fmt::Display for Fault {
 }
 
 impl Error {
-    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        kind: ErrorKind,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
         Self { kind, message: message.into(), hint: hint.into(), faults: Vec::new() }
     }
 
@@ -77,7 +81,11 @@ impl Error {
         let message = format!(
             "the module `{entry}` does not end: what is at the top level of it, or of a module that it imports, runs for too long"
         );
-        Self::new(ErrorKind::Source, message, "move the work into the handler, which runs at each call")
+        Self::new(
+            ErrorKind::Source,
+            message,
+            "move the work into the handler, which runs at each call",
+        )
     }
 
     /// Faults of the author's source.
@@ -129,10 +137,14 @@ impl Error {
 /// What to do about a fault at this place: the author does not correct the file of a package.
 fn at_this_place(place: &str) -> String {
     const PACKAGES: &str = "node_modules/";
-    let Some((_, path)) = place.rsplit_once(PACKAGES) else { return "correct the source at this place".to_owned() };
+    let Some((_, path)) = place.rsplit_once(PACKAGES) else {
+        return "correct the source at this place".to_owned();
+    };
     let parts = if path.starts_with('@') { 2 } else { 1 };
     let name = path.split('/').take(parts).collect::<Vec<_>>().join("/");
-    format!("the fault is in the package `{name}`: install another version of it, or use another package")
+    format!(
+        "the fault is in the package `{name}`: install another version of it, or use another package"
+    )
 }
 
 #[cfg(test)]
@@ -146,8 +158,11 @@ mod tests {
             ("node_modules/left-pad/index.js", "the fault is in the package `left-pad`: "),
             ("node_modules/a/node_modules/@b/c/d/e.js", "the fault is in the package `@b/c`: "),
         ] {
-            let fault = Fault { file: file.to_owned(), line: 1, column: 1, message: "no".to_owned() };
-            let raised = Error::raised(format!("Error: no\n    at f ({file}:1:1)\n    at g (src/tool.js:2:2)"));
+            let fault =
+                Fault { file: file.to_owned(), line: 1, column: 1, message: "no".to_owned() };
+            let raised = Error::raised(format!(
+                "Error: no\n    at f ({file}:1:1)\n    at g (src/tool.js:2:2)"
+            ));
             for error in [Error::faults(vec![fault]), raised] {
                 assert!(error.hint().starts_with(hint), "{}", error.hint());
             }

@@ -23,7 +23,8 @@ pub enum Language {
 
 impl Language {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::JavaScript, Self::TypeScript, Self::Python, Self::Rust, Self::C];
+    pub const ALL: [Self; 5] =
+        [Self::JavaScript, Self::TypeScript, Self::Python, Self::Rust, Self::C];
 
     /// The short name: `js`, `ts`, `python`, `rust` or `c`.
     #[must_use]
@@ -69,9 +70,13 @@ mod tests {
 
     #[test]
     fn a_language_has_its_usual_names() {
-        for (name, expected) in
-            [("js", "js"), ("javascript", "js"), ("typescript", "ts"), ("py", "python"), ("rs", "rust")]
-        {
+        for (name, expected) in [
+            ("js", "js"),
+            ("javascript", "js"),
+            ("typescript", "ts"),
+            ("py", "python"),
+            ("rs", "rust"),
+        ] {
             assert_eq!(name.parse::<Language>().map(Language::name).ok(), Some(expected));
         }
         assert!("cobol".parse::<Language>().is_err());

@@ -69,7 +69,9 @@ pub fn shown_lines(lines: &[SourceLine]) -> Vec<String> {
 /// The places below a message: a line for each, as the SDKs tell those of an exception.
 pub(crate) fn told_lines(lines: &[SourceLine]) -> String {
     let lines = shown_lines(lines).into_iter();
-    lines.map(|line| format!("\n    {}{line}", if line.starts_with('…') { "" } else { "at " })).collect()
+    lines
+        .map(|line| format!("\n    {}{line}", if line.starts_with('…') { "" } else { "at " }))
+        .collect()
 }
 
 /// The places in the author's files of these positions, innermost first: at most 24. None if the component has no debug
@@ -80,7 +82,8 @@ pub(crate) fn told_lines(lines: &[SourceLine]) -> String {
 #[must_use]
 pub fn source_lines(component: &[u8], frames: &[Frame]) -> Vec<SourceLine> {
     let modules = modules(component);
-    let lookups: Vec<_> = modules.iter().filter_map(|module| Some((module, module.lookup()?))).collect();
+    let lookups: Vec<_> =
+        modules.iter().filter_map(|module| Some((module, module.lookup()?))).collect();
     let places = frames.iter().flat_map(|frame| {
         let found = lookups.iter().find_map(|(module, lookup)| module.places(lookup, *frame));
         found.unwrap_or_default()
@@ -108,7 +111,10 @@ impl<'a> Module<'a> {
     fn lookup(&self) -> Option<Context<Reader<'a>>> {
         let section = |id: SectionId| {
             let found = self.sections.iter().find(|(name, _)| *name == id.name());
-            Ok::<_, gimli::Error>(EndianSlice::new(found.map_or(&[][..], |(_, data)| data), LittleEndian))
+            Ok::<_, gimli::Error>(EndianSlice::new(
+                found.map_or(&[][..], |(_, data)| data),
+                LittleEndian,
+            ))
         };
         section(SectionId::DebugInfo).ok().filter(|data| !data.is_empty())?;
         Context::from_dwarf(Dwarf::load(section).ok()?).ok()
@@ -127,8 +133,12 @@ impl<'a> Module<'a> {
 
     /// The address of this position in the debug information, if the module has such a position.
     fn address(&self, frame: Frame) -> Option<u64> {
-        let body = self.bodies.get(usize::try_from(frame.function.checked_sub(self.first)?).ok()?)?;
-        let position = body.start.checked_add(usize::try_from(frame.offset).ok()?).filter(|at| body.contains(at))?;
+        let body =
+            self.bodies.get(usize::try_from(frame.function.checked_sub(self.first)?).ok()?)?;
+        let position = body
+            .start
+            .checked_add(usize::try_from(frame.offset).ok()?)
+            .filter(|at| body.contains(at))?;
         u64::try_from(position.checked_sub(self.code)?).ok()
     }
 }
@@ -140,15 +150,20 @@ fn modules(component: &[u8]) -> Vec<Module<'_>> {
     for payload in Parser::new(0).parse_all(component) {
         let Ok(payload) = payload else { break };
         match (payload, &mut open) {
-            (Payload::Version { encoding: Encoding::Module, .. }, _) => open = Some(Module::default()),
+            (Payload::Version { encoding: Encoding::Module, .. }, _) => {
+                open = Some(Module::default())
+            }
             (Payload::ImportSection(section), Some(module)) => {
                 let imports = section.into_imports().flatten();
-                let functions = imports.filter(|import| matches!(import.ty, TypeRef::Func(_) | TypeRef::FuncExact(_)));
+                let functions = imports
+                    .filter(|import| matches!(import.ty, TypeRef::Func(_) | TypeRef::FuncExact(_)));
                 module.first = u32::try_from(functions.count()).unwrap_or(u32::MAX);
             }
             (Payload::CodeSectionStart { range, .. }, Some(module)) => module.code = range.start,
             (Payload::CodeSectionEntry(body), Some(module)) => module.bodies.push(body.range()),
-            (Payload::CustomSection(section), Some(module)) if section.name().starts_with(".debug_") => {
+            (Payload::CustomSection(section), Some(module))
+                if section.name().starts_with(".debug_") =>
+            {
                 module.sections.push((section.name(), section.data()));
             }
             (Payload::CustomSection(section), Some(module)) => {
@@ -165,22 +180,32 @@ fn modules(component: &[u8]) -> Vec<Module<'_>> {
 
 /// The names of functions, as far as they can be read.
 fn functions<'a>(names: NameSectionReader<'a>) -> Vec<(u32, &'a str)> {
-    let maps = names.flatten().filter_map(|name| if let Name::Function(map) = name { Some(map) } else { None });
-    maps.flat_map(|map| map.into_iter().flatten().map(|naming| (naming.index, naming.name))).collect()
+    let maps = names
+        .flatten()
+        .filter_map(|name| if let Name::Function(map) = name { Some(map) } else { None });
+    maps.flat_map(|map| map.into_iter().flatten().map(|naming| (naming.index, naming.name)))
+        .collect()
 }
 
 /// The places of one address: an inlined function before the one that it is inlined into. None stands for one that is not
 /// the author's.
 fn places(lookup: &Context<Reader<'_>>, address: u64) -> Vec<Option<SourceLine>> {
     // Debug information in other files is not looked for.
-    let LookupResult::Output(Ok(mut frames)) = lookup.find_frames(address) else { return Vec::new() };
+    let LookupResult::Output(Ok(mut frames)) = lookup.find_frames(address) else {
+        return Vec::new();
+    };
     let LookupResult::Output(unit) = lookup.find_dwarf_and_unit(address) else { return Vec::new() };
-    let folder = unit.and_then(|unit| unit.comp_dir).map(|folder| folder.to_string_lossy()).unwrap_or_default();
+    let folder = unit
+        .and_then(|unit| unit.comp_dir)
+        .map(|folder| folder.to_string_lossy())
+        .unwrap_or_default();
     let mut places = Vec::new();
     while let Ok(Some(frame)) = frames.next()
         && places.len() < MOST
     {
-        let place = frame.location.and_then(|place| Some((place.file?, place.line.filter(|line| *line > 0)?)));
+        let place = frame
+            .location
+            .and_then(|place| Some((place.file?, place.line.filter(|line| *line > 0)?)));
         let place = place.filter(|(file, _)| !LIBRARIES.iter().any(|part| file.contains(part)));
         let Some((file, line)) = place else {
             places.push(None);
@@ -188,7 +213,11 @@ fn places(lookup: &Context<Reader<'_>>, address: u64) -> Vec<Option<SourceLine>>
         };
         let file = file.strip_prefix(&*folder).map_or(file, |file| file.trim_start_matches('/'));
         let function = frame.function.and_then(|name| Some(short(&name.raw_name().ok()?)));
-        places.push(Some(SourceLine { file: plain(file.trim_start_matches("./")), line, function }));
+        places.push(Some(SourceLine {
+            file: plain(file.trim_start_matches("./")),
+            line,
+            function,
+        }));
     }
     places
 }
@@ -210,9 +239,16 @@ fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use gimli::write::{Address, AttributeValue, Dwarf as Written, EndianVec, LineProgram, LineString, Sections, Unit};
-    use gimli::{DW_AT_comp_dir, DW_AT_high_pc, DW_AT_low_pc, DW_AT_name, Encoding, Format, LineEncoding};
-    use wasm_encoder::{CodeSection, CustomSection, Function, FunctionSection, Instruction, Module, TypeSection};
+    use gimli::write::{
+        Address, AttributeValue, Dwarf as Written, EndianVec, LineProgram, LineString, Sections,
+        Unit,
+    };
+    use gimli::{
+        DW_AT_comp_dir, DW_AT_high_pc, DW_AT_low_pc, DW_AT_name, Encoding, Format, LineEncoding,
+    };
+    use wasm_encoder::{
+        CodeSection, CustomSection, Function, FunctionSection, Instruction, Module, TypeSection,
+    };
 
     use super::*;
 
@@ -223,7 +259,14 @@ mod tests {
     fn module(folder: &str, file: &str, line: u64) -> Vec<u8> {
         let encoding = Encoding { format: Format::Dwarf32, version: 4, address_size: 4 };
         let name = |text: &str| LineString::String(text.as_bytes().to_vec());
-        let mut program = LineProgram::new(encoding, LineEncoding::default(), name(folder), None, name(file), None);
+        let mut program = LineProgram::new(
+            encoding,
+            LineEncoding::default(),
+            name(folder),
+            None,
+            name(file),
+            None,
+        );
         let file_id = program.add_file(name(file), program.default_directory(), None);
         program.begin_sequence(Some(Address::Constant(BODY.0)));
         program.row().file = file_id;
@@ -242,7 +285,8 @@ mod tests {
         let mut sections = Sections::new(EndianVec::new(LittleEndian));
         dwarf.write(&mut sections).expect("debug information");
 
-        let (mut types, mut functions, mut code) = (TypeSection::new(), FunctionSection::new(), CodeSection::new());
+        let (mut types, mut functions, mut code) =
+            (TypeSection::new(), FunctionSection::new(), CodeSection::new());
         types.ty().function([], []);
         for _ in 0..2 {
             functions.function(0);
@@ -274,7 +318,11 @@ mod tests {
             ("/rustc/0123", "library/core/src/panicking.rs", &[]),
             ("/ada/.cargo/registry/src/index/serde-1.0.0", "src/lib.rs", &[]),
         ] {
-            assert_eq!(shown(&module(folder, file, 7), &[Frame::new(1, 1)]), shows, "{folder} {file}");
+            assert_eq!(
+                shown(&module(folder, file, 7), &[Frame::new(1, 1)]),
+                shows,
+                "{folder} {file}"
+            );
         }
     }
 
@@ -282,7 +330,11 @@ mod tests {
     fn positions_outside_of_the_debug_information_have_none() {
         let module = module("/tool", "tool.c", 7);
         for (function, offset) in [(0, 1), (1, 3), (1, u64::MAX), (2, 0), (u32::MAX, 0)] {
-            assert_eq!(shown(&module, &[Frame::new(function, offset)]), [""; 0], "{function} {offset}");
+            assert_eq!(
+                shown(&module, &[Frame::new(function, offset)]),
+                [""; 0],
+                "{function} {offset}"
+            );
         }
         assert_eq!(shown(&module[..module.len() / 2], &[Frame::new(1, 1)]), [""; 0]);
         assert_eq!(shown(b"\0asm", &[Frame::new(1, 1)]), [""; 0]);

@@ -5,7 +5,10 @@
 
 use std::sync::{LazyLock, OnceLock};
 
-use wasmtime::{Engine, Instance, Linker, Module, OptLevel, Store, StoreLimits, StoreLimitsBuilder, Strategy, Trap};
+use wasmtime::{
+    Engine, Instance, Linker, Module, OptLevel, Store, StoreLimits, StoreLimitsBuilder, Strategy,
+    Trap,
+};
 
 use crate::Error;
 
@@ -16,7 +19,8 @@ const FUEL: u64 = 20_000_000_000;
 
 /// Winch compiles the runtime in a fifth of the time that Cranelift takes without optimisations, and compiling takes most
 /// of a build. It is used where it was measured.
-const COMPILER: Strategy = if cfg!(target_arch = "x86_64") { Strategy::Winch } else { Strategy::Cranelift };
+const COMPILER: Strategy =
+    if cfg!(target_arch = "x86_64") { Strategy::Winch } else { Strategy::Cranelift };
 
 static ENGINE: LazyLock<wasmtime::Result<Engine>> = LazyLock::new(|| {
     let mut config = wasmtime::Config::new();
@@ -77,10 +81,12 @@ impl Machine {
 
     /// Hands over bytes, and reads the answer.
     pub(crate) fn ask(&mut self, given: &[u8]) -> Result<Vec<u8>, Stopped> {
-        let length = u32::try_from(given.len()).map_err(|_| Stopped::Other(Error::internal("too much source")))?;
+        let length = u32::try_from(given.len())
+            .map_err(|_| Stopped::Other(Error::internal("too much source")))?;
         let buffer = self.call::<u32, u32>("toolcell_js_buffer", length)?;
         let memory = self.instance.get_memory(&mut self.store, "memory");
-        let memory = memory.ok_or_else(|| Stopped::Other(Error::internal("a module without memory")))?;
+        let memory =
+            memory.ok_or_else(|| Stopped::Other(Error::internal("a module without memory")))?;
         memory.write(&mut self.store, buffer as usize, given).map_err(Stopped::of)?;
         let length = self.call::<(), u32>("toolcell_js_evaluate", ())?;
         let answer = self.call::<(), u32>("toolcell_js_answer", ())?;
@@ -100,7 +106,10 @@ impl Machine {
         name: &str,
         given: P,
     ) -> Result<R, Stopped> {
-        let function = self.instance.get_typed_func::<P, R>(&mut self.store, name).map_err(Stopped::of_engine)?;
+        let function = self
+            .instance
+            .get_typed_func::<P, R>(&mut self.store, name)
+            .map_err(Stopped::of_engine)?;
         function.call(&mut self.store, given).map_err(Stopped::of_engine)
     }
 }

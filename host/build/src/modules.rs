@@ -139,8 +139,13 @@ pub(crate) fn collect(project: &Path, entry: &str) -> Result<Modules, Error> {
 }
 
 /// Reads them; `pages` are packages whose files for browsers are not taken.
-fn collected(project: &Path, entry: &str, pages: &BTreeSet<String>) -> Result<(Modules, Absent), Error> {
-    let root = project.canonicalize().map_err(|error| Error::file("read the folder", project, &error))?;
+fn collected(
+    project: &Path,
+    entry: &str,
+    pages: &BTreeSet<String>,
+) -> Result<(Modules, Absent), Error> {
+    let root =
+        project.canonicalize().map_err(|error| Error::file("read the folder", project, &error))?;
     let mut reader = Machine::start(READER, &COMPILED)?;
     let mut resolver = Resolver::new(&root, pages);
     let mut files = BTreeMap::new();
@@ -171,7 +176,11 @@ fn collected(project: &Path, entry: &str, pages: &BTreeSet<String>) -> Result<(M
         }
         for Dynamic { specifier, line } in text.dynamic() {
             let Some(specifier) = specifier else {
-                absent.add_import(&name, *line, "`import()` finds a module only by a name in quotes");
+                absent.add_import(
+                    &name,
+                    *line,
+                    "`import()` finds a module only by a name in quotes",
+                );
                 continue;
             };
             if specifier == SDK || meanings.contains_key(specifier) {
@@ -183,12 +192,23 @@ fn collected(project: &Path, entry: &str, pages: &BTreeSet<String>) -> Result<(M
                     meanings.insert(specifier.clone(), target);
                 }
                 // The module may not need it: the promise is rejected when this line runs.
-                Err(error) => absent.add_import(&name, *line, &format!("{}; {}", without(&name, &error), error.hint())),
+                Err(error) => absent.add_import(
+                    &name,
+                    *line,
+                    &format!("{}; {}", without(&name, &error), error.hint()),
+                ),
             }
         }
         files.insert(name, File { text, meanings, missing });
     }
-    Ok((Modules { warnings: absent.warnings(), uses_intl: absent.uses_intl(), ..written(&files, entry)? }, absent))
+    Ok((
+        Modules {
+            warnings: absent.warnings(),
+            uses_intl: absent.uses_intl(),
+            ..written(&files, entry)?
+        },
+        absent,
+    ))
 }
 
 /// The text of an error without the file that it begins with.
@@ -205,7 +225,9 @@ fn written(files: &BTreeMap<String, File>, entry: &str) -> Result<Modules, Error
         let mut meanings = file.meanings.clone();
         let source = match &file.text {
             Text::Module { source, lines, .. } => {
-                for target in meanings.values_mut().filter(|target| names.contains_key(target.as_str())) {
+                for target in
+                    meanings.values_mut().filter(|target| names.contains_key(target.as_str()))
+                {
                     *target = commonjs::front(target);
                 }
                 if !lines.is_empty() {
@@ -265,12 +287,22 @@ impl Text {
 }
 
 /// Reads a file of the project, and adds its size to `bytes`.
-fn read(reader: &mut Machine, root: &Path, name: &str, bytes: &mut u64, absent: &mut Absent) -> Result<Text, Error> {
+fn read(
+    reader: &mut Machine,
+    root: &Path,
+    name: &str,
+    bytes: &mut u64,
+    absent: &mut Absent,
+) -> Result<Text, Error> {
     let path = root.join(name);
     let real = path.canonicalize().map_err(|error| Error::file("read", &path, &error))?;
     if !real.starts_with(root) {
         let message = format!("`{name}` is outside of the project");
-        return Err(Error::new(ErrorKind::Source, message, "copy the file into the project's folder"));
+        return Err(Error::new(
+            ErrorKind::Source,
+            message,
+            "copy the file into the project's folder",
+        ));
     }
     let size = fs::metadata(&path).map_err(|error| Error::file("read", &path, &error))?.len();
     *bytes += size;
@@ -280,7 +312,8 @@ fn read(reader: &mut Machine, root: &Path, name: &str, bytes: &mut u64, absent: 
         return Err(Error::new(ErrorKind::Source, message, hint));
     }
     if size > MAX_SOURCE {
-        let message = format!("`{name}` is too large: {size} bytes, and at most {MAX_SOURCE} are read");
+        let message =
+            format!("`{name}` is too large: {size} bytes, and at most {MAX_SOURCE} are read");
         return Err(Error::new(ErrorKind::Source, message, "split it into modules"));
     }
     let source = fs::read_to_string(&path).map_err(|error| Error::file("read", &path, &error))?;
@@ -293,11 +326,15 @@ fn read(reader: &mut Machine, root: &Path, name: &str, bytes: &mut u64, absent: 
     let given = json!({ "name": name, "source": source, "package": resolve::is_of_package(name) });
     let answer = reader.ask(given.to_string().as_bytes());
     let answer = answer.map_err(|stopped| match stopped {
-        Stopped::Fuel => {
-            Error::new(ErrorKind::Source, format!("the modules up to `{name}` take too long to parse"), "import less")
-        }
+        Stopped::Fuel => Error::new(
+            ErrorKind::Source,
+            format!("the modules up to `{name}` take too long to parse"),
+            "import less",
+        ),
         Stopped::Trap(_) => {
-            let message = format!("`{name}` cannot be parsed: it is nested too deeply or needs too much memory");
+            let message = format!(
+                "`{name}` cannot be parsed: it is nested too deeply or needs too much memory"
+            );
             Error::new(ErrorKind::Source, message, "simplify the file, or import less")
         }
         Stopped::Other(error) => error,
@@ -311,8 +348,8 @@ fn read(reader: &mut Machine, root: &Path, name: &str, bytes: &mut u64, absent: 
             absent.add(name, true, &free);
             Ok(Text::CommonJs { source, facts, dynamic })
         }
-        Read::Faults { faults } => {
-            Err(Error::faults(faults.into_iter().map(|fault| Fault { file: name.to_owned(), ..fault }).collect()))
-        }
+        Read::Faults { faults } => Err(Error::faults(
+            faults.into_iter().map(|fault| Fault { file: name.to_owned(), ..fault }).collect(),
+        )),
     }
 }

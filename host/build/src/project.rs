@@ -77,7 +77,8 @@ pub fn build_with(source: &Path, out: Option<&Path>, tell: &dyn Fn(Step)) -> Res
             let made = c::build(&folder, entry, source.is_dir(), tell)?;
             let hint = "correct the name, `TC_JSON` or `TC_NEEDS` of the tool in `TOOLCELL_TOOL`";
             let (names, unenforced) = tools::names(&made.component, hint)?;
-            let texts = std::iter::once(made.warnings).chain(unenforced).filter(|text| !text.is_empty());
+            let texts =
+                std::iter::once(made.warnings).chain(unenforced).filter(|text| !text.is_empty());
             (tools, warnings) = (names, texts.collect::<Vec<_>>().join("\n"));
             described(&made.component, language)?
         }
@@ -89,7 +90,14 @@ pub fn build_with(source: &Path, out: Option<&Path>, tell: &dyn Fn(Step)) -> Res
         (None, _) => rust::build(&folder)?,
     };
     write(&out, &component)?;
-    Ok(Built { bytes: component.len() as u64, component: out, language, tools, warnings, time: begun.elapsed() })
+    Ok(Built {
+        bytes: component.len() as u64,
+        component: out,
+        language,
+        tools,
+        warnings,
+        time: begun.elapsed(),
+    })
 }
 
 /// The component's file for a project: where [`build`] writes it.
@@ -104,7 +112,10 @@ pub fn component_of(source: &Path) -> Result<PathBuf, Error> {
 /// The folder, the first file unless it is Rust, and the language.
 fn project(source: &Path) -> Result<(PathBuf, Option<String>, Language), Error> {
     if source.is_file() {
-        let folder = source.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = source
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         let name = source.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let language = match source.extension().and_then(|extension| extension.to_str()) {
             Some("ts" | "mts") => Language::TypeScript,
@@ -112,7 +123,8 @@ fn project(source: &Path) -> Result<(PathBuf, Option<String>, Language), Error> 
             Some("py") => Language::Python,
             Some("c") => Language::C,
             _ => {
-                let message = format!("`{}` is not JavaScript, TypeScript, Python or C", source.display());
+                let message =
+                    format!("`{}` is not JavaScript, TypeScript, Python or C", source.display());
                 return Err(Error::usage(
                     message,
                     "name the folder of a project, or a file `.js`, `.ts`, `.py` or `.c`",
@@ -124,7 +136,9 @@ fn project(source: &Path) -> Result<(PathBuf, Option<String>, Language), Error> 
     if source.join("Cargo.toml").is_file() {
         return Ok((source.to_owned(), None, Language::Rust));
     }
-    if let Some((entry, language)) = ENTRIES.into_iter().find(|(entry, _)| source.join(entry).is_file()) {
+    if let Some((entry, language)) =
+        ENTRIES.into_iter().find(|(entry, _)| source.join(entry).is_file())
+    {
         return Ok((source.to_owned(), Some(entry.to_owned()), language));
     }
     if !source.exists() {
@@ -140,7 +154,11 @@ fn project(source: &Path) -> Result<(PathBuf, Option<String>, Language), Error> 
         source.display(),
         ENTRIES.map(|(entry, _)| format!("`{entry}`")).join(", ")
     );
-    Err(Error::new(ErrorKind::File, message, "make one with `toolcell new NAME --lang js`, or name its folder"))
+    Err(Error::new(
+        ErrorKind::File,
+        message,
+        "make one with `toolcell new NAME --lang js`, or name its folder",
+    ))
 }
 
 /// The component's name: of the folder, or of the file that was named.
@@ -150,7 +168,9 @@ fn name(folder: &Path, source: &Path) -> Result<String, Error> {
     } else {
         folder.canonicalize().map_err(|error| Error::file("read the folder", folder, &error))?
     };
-    Ok(named.file_name().map_or_else(|| "tool".to_owned(), |name| name.to_string_lossy().into_owned()))
+    Ok(named
+        .file_name()
+        .map_or_else(|| "tool".to_owned(), |name| name.to_string_lossy().into_owned()))
 }
 
 /// The component with its `producers`: the language of its source, and this crate.
@@ -165,7 +185,8 @@ fn described(component: &[u8], language: Language) -> Result<Vec<u8>, Error> {
         Language::C => "C",
     };
     added.language = vec![(language.to_owned(), String::new())];
-    added.processed_by = vec![(env!("CARGO_PKG_NAME").to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
+    added.processed_by =
+        vec![(env!("CARGO_PKG_NAME").to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
     if is_javascript {
         added.sdk = vec![("QuickJS-ng".to_owned(), String::new())];
     }
@@ -177,7 +198,9 @@ fn check_output(path: &Path) -> Result<(), Error> {
     let Ok(there) = fs::metadata(path) else { return Ok(()) };
     let begins_as = |magic: &[u8]| {
         let mut start = vec![0; magic.len()];
-        fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok_and(|()| start == magic)
+        fs::File::open(path)
+            .and_then(|mut file| file.read_exact(&mut start))
+            .is_ok_and(|()| start == magic)
     };
     let problem = if !there.is_file() {
         "is not a file"

@@ -47,8 +47,14 @@ const FILES: [(&str, &str); 18] = [
 const WARNINGS: &str = "sdk/warnings";
 
 /// Builds the component of the module `entry`, a path below `folder`. The second text has warnings, one a line.
-pub(crate) fn build(folder: &Path, entry: &str, tell: &dyn Fn(Step)) -> Result<(Vec<u8>, String), Error> {
-    let absolute = |path: &Path| path.canonicalize().map_err(|error| Error::file("read the folder", path, &error));
+pub(crate) fn build(
+    folder: &Path,
+    entry: &str,
+    tell: &dyn Fn(Step),
+) -> Result<(Vec<u8>, String), Error> {
+    let absolute = |path: &Path| {
+        path.canonicalize().map_err(|error| Error::file("read the folder", path, &error))
+    };
     let typed = folder;
     let folder = absolute(folder)?;
     tell(Step::Find { program: format!("{PROGRAM} {VERSION}") });
@@ -64,7 +70,8 @@ pub(crate) fn build(folder: &Path, entry: &str, tell: &dyn Fn(Step)) -> Result<(
     let module = entry.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     // componentize-py would leave its temporary files behind where it is interrupted.
     let temporary = scratch.join("tmp");
-    fs::create_dir(&temporary).map_err(|error| Error::file("make the folder", &temporary, &error))?;
+    fs::create_dir(&temporary)
+        .map_err(|error| Error::file("make the folder", &temporary, &error))?;
     let text = format!("from toolcell._load import load\n\nTool = load({module:?}, {below:?})\n");
     scratch.write(&format!("sdk/{ENTRY}.py"), &text)?;
     let out = scratch.join("out.wasm");
@@ -76,7 +83,12 @@ pub(crate) fn build(folder: &Path, entry: &str, tell: &dyn Fn(Step)) -> Result<(
         ENTRY,
         "-p",
     ]);
-    command.arg(scratch.join("sdk")).arg("-p").arg(entry.parent().unwrap_or(&folder)).arg("-o").arg(&out);
+    command
+        .arg(scratch.join("sdk"))
+        .arg("-p")
+        .arg(entry.parent().unwrap_or(&folder))
+        .arg("-o")
+        .arg(&out);
     tell(Step::Run { program: PROGRAM, source: source.to_owned() });
     run(&mut command, LONGEST, &Module { folder: typed, name: source, below: &below })?;
     let component = fs::read(&out).map_err(|error| Error::file("read", &out, &error))?;
@@ -104,7 +116,9 @@ struct Module<'a> {
 
 /// Runs componentize-py.
 fn run(command: &mut Command, longest: Duration, module: &Module<'_>) -> Result<(), Error> {
-    match bounded::output(command, longest).map_err(|error| missing(module.folder, &error.to_string()))? {
+    match bounded::output(command, longest)
+        .map_err(|error| missing(module.folder, &error.to_string()))?
+    {
         Some(done) if done.status.success() => Ok(()),
         Some(done) => Err(fault(&told(&done), module.below)),
         None => Err(Error::endless(module.name)),
@@ -128,7 +142,10 @@ impl Program {
             let path = std::env::var_os("PATH").unwrap_or_default();
             let places = std::iter::once(bin.to_owned()).chain(std::env::split_paths(&path));
             if let (Ok(places), Some(environment)) = (std::env::join_paths(places), bin.parent()) {
-                command.env("PATH", places).env("VIRTUAL_ENV", environment).env_remove("PYTHONHOME");
+                command
+                    .env("PATH", places)
+                    .env("VIRTUAL_ENV", environment)
+                    .env_remove("PYTHONHOME");
             }
         }
         command
@@ -142,7 +159,10 @@ fn find(folder: &Path) -> Result<Program, String> {
     let mut others = Vec::new();
     for candidate in candidates {
         let program = Program(candidate);
-        let Ok(Some(answer)) = bounded::output(program.command(folder).arg("--version"), LONGEST) else { continue };
+        let Ok(Some(answer)) = bounded::output(program.command(folder).arg("--version"), LONGEST)
+        else {
+            continue;
+        };
         let version = String::from_utf8_lossy(&answer.stdout);
         match version.split_whitespace().last() {
             Some(VERSION) if answer.status.success() => return Ok(program),
@@ -153,7 +173,9 @@ fn find(folder: &Path) -> Result<Program, String> {
     Err(match others.as_slice() {
         [] => "it is not installed".to_owned(),
         [other] => format!("version {other} is installed, and {VERSION} is needed"),
-        others => format!("versions {} are installed, and {VERSION} is needed", others.join(" and ")),
+        others => {
+            format!("versions {} are installed, and {VERSION} is needed", others.join(" and "))
+        }
     })
 }
 
@@ -165,7 +187,11 @@ fn missing(folder: &Path, why: &str) -> Error {
 /// Python's own error: its traceback, with the author's lines alone.
 fn fault(told: &str, below: &str) -> Error {
     let hint = "correct the source where Python's message points";
-    Error::new(ErrorKind::Source, format!("the module cannot be loaded:\n{}", authored(told, below)), hint)
+    Error::new(
+        ErrorKind::Source,
+        format!("the module cannot be loaded:\n{}", authored(told, below)),
+        hint,
+    )
 }
 
 /// The last traceback, without the lines of the programs that load the module. `below` is the folder of the author's modules.
@@ -179,7 +205,8 @@ fn authored(told: &str, below: &str) -> String {
         if line.starts_with("  File ") {
             // componentize-py gives the folders numbers: 0 for ours, 1 for the author's. Python's own is `/python`.
             let left_out = ["/0/", "/python/", "<frozen "];
-            is_left_out = left_out.iter().any(|place| line.starts_with(&format!("  File \"{place}")));
+            is_left_out =
+                left_out.iter().any(|place| line.starts_with(&format!("  File \"{place}")));
         } else if !line.starts_with(' ') {
             is_left_out = false;
         }
@@ -203,7 +230,9 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         assert_eq!(PACKAGE, format!("{PROGRAM}=={VERSION}"));
         let command = venv::install(Path::new("greeter"), PACKAGE);
-        for (file, line) in [("docs/authoring/python.md", &*command), ("tests/languages/requirements.txt", PACKAGE)] {
+        for (file, line) in
+            [("docs/authoring/python.md", &*command), ("tests/languages/requirements.txt", PACKAGE)]
+        {
             let text = fs::read_to_string(root.join(file)).expect("a file of the repository");
             assert!(text.contains(&format!("{line}\n")), "{file}");
         }
@@ -248,10 +277,12 @@ mod tests {
             assert!(written.expect("a shell").success());
         }
         fs::write(place.path().join("tool.py"), "").expect("written");
-        let told = build(place.path(), "tool.py", &|_| {}).expect_err("it builds nothing").to_string();
+        let told =
+            build(place.path(), "tool.py", &|_| {}).expect_err("it builds nothing").to_string();
         let folder = place.path().canonicalize().expect("a folder");
         let lines: Vec<_> = told.lines().skip(1).collect();
-        let expected = [folder.join(".venv/bin/python3"), folder.join(".venv")].map(|path| path.display().to_string());
+        let expected = [folder.join(".venv/bin/python3"), folder.join(".venv")]
+            .map(|path| path.display().to_string());
         assert_eq!(lines[..2], expected, "{told}");
         assert!(lines[2].contains("toolcell-python-"), "{told}");
     }

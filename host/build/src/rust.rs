@@ -32,18 +32,28 @@ pub(crate) fn build(folder: &Path) -> Result<Vec<u8>, Error> {
     cargo.current_dir(folder).args(["build", "--release", "--target", TARGET]);
     cargo.args(["--message-format", "json-render-diagnostics"]);
     // What cargo says is on its standard error, and so on ours.
-    let done = cargo.stdin(Stdio::null()).stderr(Stdio::inherit()).output().map_err(|error| missing(&error))?;
+    let done = cargo
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| missing(&error))?;
     if !done.status.success() {
         let hint = "correct what cargo reports above";
         return Err(Error::new(ErrorKind::Source, "cargo could not build the crate", hint));
     }
     let messages = String::from_utf8_lossy(&done.stdout);
     let files = messages.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok());
-    let mut artifacts =
-        files.filter(|message| message.reason == "compiler-artifact").flat_map(|message| message.filenames);
-    let Some(component) = artifacts.rfind(|path| path.extension() == Some(OsStr::new("wasm"))) else {
+    let mut artifacts = files
+        .filter(|message| message.reason == "compiler-artifact")
+        .flat_map(|message| message.filenames);
+    let Some(component) = artifacts.rfind(|path| path.extension() == Some(OsStr::new("wasm")))
+    else {
         let hint = "add `[lib]` with `crate-type = [\"cdylib\"]` to its `Cargo.toml`";
-        return Err(Error::new(ErrorKind::Source, "the crate has no component: it is not a `cdylib`", hint));
+        return Err(Error::new(
+            ErrorKind::Source,
+            "the crate has no component: it is not a `cdylib`",
+            hint,
+        ));
     };
     fs::read(&component).map_err(|error| Error::file("read", &component, &error))
 }
@@ -55,17 +65,22 @@ fn is_new_enough(folder: &Path) -> Result<(), Error> {
     if !manifest.contains(GUEST) {
         return Ok(());
     }
-    let answer =
-        native::command("rustc").current_dir(folder).arg("--version").output().map_err(|error| missing(&error))?;
+    let answer = native::command("rustc")
+        .current_dir(folder)
+        .arg("--version")
+        .output()
+        .map_err(|error| missing(&error))?;
     let answer = String::from_utf8_lossy(&answer.stdout);
-    let Some(version) = answer.strip_prefix("rustc ").and_then(|rest| rest.split_whitespace().next()) else {
+    let Some(version) =
+        answer.strip_prefix("rustc ").and_then(|rest| rest.split_whitespace().next())
+    else {
         return Ok(());
     };
     match (release(version), release(NEEDED)) {
         (Some(found), Some(needed)) if found < needed => {
-            let message = format!("rustc {version} is installed, and {GUEST} needs {NEEDED} or later");
-            let hint =
-                "update it with `rustup update`, unless a `rust-toolchain.toml` of the project names this version";
+            let message =
+                format!("rustc {version} is installed, and {GUEST} needs {NEEDED} or later");
+            let hint = "update it with `rustup update`, unless a `rust-toolchain.toml` of the project names this version";
             Err(Error::new(ErrorKind::Toolchain, message, hint))
         }
         _ => Ok(()),
@@ -88,7 +103,11 @@ fn has_target(folder: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let message = format!("the Rust toolchain has no standard library for {TARGET}");
-    Err(Error::new(ErrorKind::Toolchain, message, format!("install it with `rustup target add {TARGET}`")))
+    Err(Error::new(
+        ErrorKind::Toolchain,
+        message,
+        format!("install it with `rustup target add {TARGET}`"),
+    ))
 }
 
 fn missing(error: &io::Error) -> Error {

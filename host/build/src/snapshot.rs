@@ -24,7 +24,8 @@ use crate::{Error, ErrorKind, tools};
 /// The runtimes: `guest-sdk/js`, built by `cargo xtask js-runtime`, and each as [`Wizer::instrument`] writes it.
 static PLAIN: Runtime = Runtime(include_bytes!("../runtime/runtime.wasm"), Compiled::new());
 /// The one that has `Intl`.
-static WITH_INTL: Runtime = Runtime(include_bytes!("../runtime/runtime_intl.wasm"), Compiled::new());
+static WITH_INTL: Runtime =
+    Runtime(include_bytes!("../runtime/runtime_intl.wasm"), Compiled::new());
 /// What the runtime exports to end the loading.
 const SEAL: &str = "toolcell_js_seal";
 /// Interfaces that a component imports only if its tools need one of these kinds. Requests take handles of secrets.
@@ -86,7 +87,11 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
         // A thrown value that is not an error has no place, nor has a wait, or an import of a name that is not exported.
         Answer::Error { error } => {
             let message = format!("{}: {error}", modules.entry);
-            return Err(Error::new(ErrorKind::Source, message, "correct this file, or one that it imports"));
+            return Err(Error::new(
+                ErrorKind::Source,
+                message,
+                "correct this file, or one that it imports",
+            ));
         }
     };
     machine.keep_memory();
@@ -94,19 +99,32 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
     let module = at_once(wizer.snapshot(&context, &mut State(machine)))
         .ok_or_else(|| Error::internal("the snapshot waits"))?
         .map_err(Error::internal)?;
-    let needed = |kind: &str| definitions.iter().flat_map(|definition| &definition.needs).any(|need| need.kind == kind);
+    let needed = |kind: &str| {
+        definitions.iter().flat_map(|definition| &definition.needs).any(|need| need.kind == kind)
+    };
     let unused = GRANTED.into_iter().filter(|(kinds, _)| !kinds.iter().any(|kind| needed(kind)));
     let unused = unused.map(|(_, interface)| interface);
     let module = trim::trim(&module, &Unused { interfaces: unused.collect() })?;
-    let encoded = ComponentEncoder::default().validate(false).module(&module).and_then(|mut encoder| encoder.encode());
+    let encoded = ComponentEncoder::default()
+        .validate(false)
+        .module(&module)
+        .and_then(|mut encoder| encoder.encode());
     let component = encoded.map_err(|error| Error::internal(format!("{error:#}")))?;
     if component.len() as u64 > MAX_COMPONENT {
-        let message = format!("the component has {} bytes, and at most {MAX_COMPONENT} can be loaded", component.len());
+        let message = format!(
+            "the component has {} bytes, and at most {MAX_COMPONENT} can be loaded",
+            component.len()
+        );
         let hint = "import less: one function by its path, where a package offers it";
         return Err(Error::new(ErrorKind::Source, message, hint));
     }
-    let warnings = drawn.into_iter().chain(definitions.iter().flat_map(tools::unenforced)).collect();
-    Ok(Snapshot { component, tools: definitions.into_iter().map(|definition| definition.name).collect(), warnings })
+    let warnings =
+        drawn.into_iter().chain(definitions.iter().flat_map(tools::unenforced)).collect();
+    Ok(Snapshot {
+        component,
+        tools: definitions.into_iter().map(|definition| definition.name).collect(),
+        warnings,
+    })
 }
 
 /// The definition, if a host would take it.
@@ -121,10 +139,12 @@ fn checked(given: Value) -> Result<Definition, Error> {
     grants(&given.needs, &[]).map_err(|problem| fault(format!("in `needs`: {problem}")))?;
     let told = |error: toolcell::Error| Error::new(ErrorKind::Source, error.to_string(), HINT);
     let mut definition = Definition::new(given.name, given.description).map_err(told)?;
-    (definition.parameters, definition.output, definition.needs) = (given.parameters, given.output, given.needs);
+    (definition.parameters, definition.output, definition.needs) =
+        (given.parameters, given.output, given.needs);
     definition.max_execution = given.max_execution_ms.map(Duration::from_millis);
     Tool::manual(definition.clone()).map_err(told)?;
-    Rights::new(Arc::default(), &definition).map_err(|bad| fault(format!("in `needs`: {bad}; {}", bad.hint)))?;
+    Rights::new(Arc::default(), &definition)
+        .map_err(|bad| fault(format!("in `needs`: {bad}; {}", bad.hint)))?;
     Ok(definition)
 }
 

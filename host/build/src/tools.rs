@@ -11,11 +11,14 @@ use crate::{Error, ErrorKind};
 /// [`ErrorKind::Source`] if the component cannot be loaded.
 pub(crate) fn names(component: &[u8], hint: &str) -> Result<(Vec<String>, Vec<String>), Error> {
     let named = || {
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(Error::internal)?;
-        let engine = Engine::builder().optimise(Optimise::Never).build().map_err(Error::internal)?;
+        let runtime =
+            Builder::new_current_thread().enable_all().build().map_err(Error::internal)?;
+        let engine =
+            Engine::builder().optimise(Optimise::Never).build().map_err(Error::internal)?;
         let loading = Component::load_with(&engine, component, Grants::default(), Missing::Denied);
         let loaded = runtime.block_on(loading);
-        let loaded = loaded.map_err(|error| Error::new(ErrorKind::Source, error.to_string(), hint))?;
+        let loaded =
+            loaded.map_err(|error| Error::new(ErrorKind::Source, error.to_string(), hint))?;
         let left_out = loaded.left_out().map(|(_, problem)| problem.to_owned());
         let warnings = left_out.chain(loaded.described().flat_map(unenforced)).collect();
         Ok((loaded.definitions().map(|tool| tool.name.clone()).collect(), warnings))

@@ -11,7 +11,8 @@ use std::convert::Infallible;
 
 use wasm_encoder::reencode::{self, Reencode, utils};
 use wasm_encoder::{
-    CodeSection, ConstExpr, DataSection, Function, FunctionSection, ImportSection, Instruction, Module, NameSection,
+    CodeSection, ConstExpr, DataSection, Function, FunctionSection, ImportSection, Instruction,
+    Module, NameSection,
 };
 use wasmparser::{
     CodeSectionReader, DataSectionReader, ExportSectionReader, FunctionBody, FunctionSectionReader,
@@ -67,10 +68,15 @@ fn trap() -> Function {
 
 impl<'a> Trimmer<'a> {
     fn of(module: &[u8], unused: &'a Unused) -> Result<Self, Error> {
-        let reached = reached::reached(module, |name| !name.starts_with(BUILDER)).map_err(Error::internal)?;
-        let mut found = Self { unused, imports: Vec::new(), defined: 0, reached, bodies: 0, data: None };
+        let reached =
+            reached::reached(module, |name| !name.starts_with(BUILDER)).map_err(Error::internal)?;
+        let mut found =
+            Self { unused, imports: Vec::new(), defined: 0, reached, bodies: 0, data: None };
         for payload in Parser::new(0).parse_all(module) {
-            #[expect(clippy::wildcard_enum_match_arm, reason = "the other sections say nothing about imports")]
+            #[expect(
+                clippy::wildcard_enum_match_arm,
+                reason = "the other sections say nothing about imports"
+            )]
             match payload.map_err(Error::internal)? {
                 Payload::ImportSection(section) => {
                     for import in section.into_imports() {
@@ -81,7 +87,9 @@ impl<'a> Trimmer<'a> {
                     }
                 }
                 Payload::FunctionSection(section) => found.defined = section.count(),
-                Payload::DataSection(section) => found.data = segments::joined(section).map_err(Error::internal)?,
+                Payload::DataSection(section) => {
+                    found.data = segments::joined(section).map_err(Error::internal)?
+                }
                 _ => {}
             }
         }
@@ -104,8 +112,9 @@ impl Reencode for Trimmer<'_> {
     type Error = Infallible;
 
     fn function_index(&mut self, index: u32) -> Result<u32, reencode::Error<Infallible>> {
-        let before =
-            |stays: bool, index: usize| self.imports[..index].iter().filter(|(_, kept)| *kept == stays).count() as u32;
+        let before = |stays: bool, index: usize| {
+            self.imports[..index].iter().filter(|(_, kept)| *kept == stays).count() as u32
+        };
         Ok(match self.imports.get(index as usize) {
             Some((_, true)) => before(true, index as usize),
             Some((_, false)) => self.kept() + self.defined + before(false, index as usize),
@@ -113,7 +122,11 @@ impl Reencode for Trimmer<'_> {
         })
     }
 
-    fn parse_import_section(&mut self, imports: &mut ImportSection, section: ImportSectionReader<'_>) -> Result2 {
+    fn parse_import_section(
+        &mut self,
+        imports: &mut ImportSection,
+        section: ImportSectionReader<'_>,
+    ) -> Result2 {
         for import in section.into_imports() {
             let import = import?;
             if !self.unused.interfaces.contains(&import.module) {
@@ -135,7 +148,11 @@ impl Reencode for Trimmer<'_> {
         Ok(())
     }
 
-    fn parse_code_section(&mut self, code: &mut CodeSection, section: CodeSectionReader<'_>) -> Result2 {
+    fn parse_code_section(
+        &mut self,
+        code: &mut CodeSection,
+        section: CodeSectionReader<'_>,
+    ) -> Result2 {
         utils::parse_code_section(self, code, section)?;
         for _ in self.gone() {
             code.function(&trap());
@@ -157,8 +174,14 @@ impl Reencode for Trimmer<'_> {
         Ok(self.data.as_ref().map_or(count, |(empty, segments)| (empty + segments.len()) as u32))
     }
 
-    fn parse_data_section(&mut self, data: &mut DataSection, section: DataSectionReader<'_>) -> Result2 {
-        let Some((empty, segments)) = self.data.take() else { return utils::parse_data_section(self, data, section) };
+    fn parse_data_section(
+        &mut self,
+        data: &mut DataSection,
+        section: DataSectionReader<'_>,
+    ) -> Result2 {
+        let Some((empty, segments)) = self.data.take() else {
+            return utils::parse_data_section(self, data, section);
+        };
         for _ in 0..empty {
             data.passive([]);
         }

@@ -18,7 +18,10 @@ pub(crate) fn install(folder: &Path, package: &str) -> String {
 
 /// What a hint says where the package is missing.
 pub(crate) fn hint(what: &str, folder: &Path, package: &str) -> String {
-    format!("install {what} with `{}` (Debian has venv in the package python3-venv)", install(folder, package))
+    format!(
+        "install {what} with `{}` (Debian has venv in the package python3-venv)",
+        install(folder, package)
+    )
 }
 
 fn quoted(path: &Path) -> String {

@@ -13,7 +13,8 @@ fn fuzz(module: &str, calls: usize) -> Vec<FuzzReport> {
     let built = build(place.path(), None).expect("it builds");
     let engine = Engine::builder().cache(env!("CARGO_TARGET_TMPDIR"));
     let cases = Cases::read(engine, &built.component, &[]).expect("a component");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(cases.fuzz(&FuzzOptions::new(calls))).expect("it is called")
 }
 
@@ -56,6 +57,9 @@ export default tool({ name: "picky", description: "Counts.", parameters, handler
     let [report] = &reports[..] else { panic!("one tool: {reports:?}") };
     let [failure] = &report.failures[..] else { panic!("one failure: {reports:?}") };
     assert_eq!((&*report.tool, report.calls), ("picky", 60));
-    assert_eq!((&*failure.reason, failure.arguments.to_string()), ("handler_raised", r#"{"list":[0,0,0]}"#.to_owned()));
+    assert_eq!(
+        (&*failure.reason, failure.arguments.to_string()),
+        ("handler_raised", r#"{"list":[0,0,0]}"#.to_owned())
+    );
     assert!(failure.message.contains("too many"), "{failure:?}");
 }

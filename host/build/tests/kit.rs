@@ -27,7 +27,11 @@ fn failures_of(module: &str, cases: &str) -> Vec<Vec<String>> {
     fs::write(place.path().join("tool.js"), module).expect("written");
     fs::write(&file, cases).expect("written");
     let built = build(place.path(), None).expect("it builds");
-    run(&built.component, &[file], &Options::default()).cases.into_iter().map(|case| case.failures).collect()
+    run(&built.component, &[file], &Options::default())
+        .cases
+        .into_iter()
+        .map(|case| case.failures)
+        .collect()
 }
 
 #[test]
@@ -41,10 +45,19 @@ fn a_case_that_exceeds_a_part_of_its_budget_fails() {
   - { name: all, expect: { ok: [1, two] }, budget: { fuel: 1, memory: 1, time_ms: 0 } }
 "#,
     );
-    let told = ["fuel; its budget is 1", "bytes of memory; its budget is 1 bytes", "ms; its budget is 0 ms"];
-    for (failures, told) in failures.iter().zip([&[][..], &told[..1], &told[1..2], &told[2..], &told]) {
+    let told = [
+        "fuel; its budget is 1",
+        "bytes of memory; its budget is 1 bytes",
+        "ms; its budget is 0 ms",
+    ];
+    for (failures, told) in
+        failures.iter().zip([&[][..], &told[..1], &told[1..2], &told[2..], &told])
+    {
         assert_eq!(failures.len(), told.len(), "{failures:?}");
-        assert!(failures.iter().zip(told).all(|(failure, told)| failure.ends_with(told)), "{failures:?}");
+        assert!(
+            failures.iter().zip(told).all(|(failure, told)| failure.ends_with(told)),
+            "{failures:?}"
+        );
     }
     assert_eq!(failures.len(), 5);
 }
@@ -61,7 +74,9 @@ fn a_result_that_does_not_fit_its_schema_fails_the_case() {
     );
     let told = [
         None,
-        Some(r#"expected ok, with a value that fits the schema {"type":"object"}, but it ended with ok: [1,"two"]"#),
+        Some(
+            r#"expected ok, with a value that fits the schema {"type":"object"}, but it ended with ok: [1,"two"]"#,
+        ),
         Some(
             r#"expected ok, with a value that fits the schema {"prefixItems":[{"minimum":2}]}, but it ended with ok: [1,"two"]"#,
         ),
@@ -119,7 +134,8 @@ export default tool({ name: "list", description: "Lists.", parameters, handler }
 fn what_is_no_regular_expression_is_told_with_its_place() {
     let place = tempfile::tempdir().expect("a folder");
     let file = place.path().join("cases.yaml");
-    fs::write(&file, "cases:\n  - name: a\n    expect: { message_matches: 'a(b' }\n").expect("written");
+    fs::write(&file, "cases:\n  - name: a\n    expect: { message_matches: 'a(b' }\n")
+        .expect("written");
     let error = read(&file).expect_err("it is refused").to_string();
     assert!(error.contains("`a(b` is not a regular expression: unclosed group"), "{error}");
     assert!(error.contains("cases[0].expect") && error.contains("line 3"), "{error}");
@@ -135,7 +151,10 @@ fn published() -> jsonschema::Validator {
 fn below(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder").flatten() {
         let (path, name) = (entry.path(), entry.file_name());
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) && name != "target" && name != "node_modules" {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir())
+            && name != "target"
+            && name != "node_modules"
+        {
             below(&path, files);
         } else if name == "cases.yaml" || name == "cases.json" {
             files.push(path);
@@ -152,7 +171,11 @@ fn every_file_of_cases_fits_the_published_schema() {
         create(&place.path().join(format!("a-{name}")), language).expect("a project");
     }
     let mut files = Vec::new();
-    for folder in [place.path(), &Path::new(ROOT).join("example-tools"), &Path::new(ROOT).join("tests/languages")] {
+    for folder in [
+        place.path(),
+        &Path::new(ROOT).join("example-tools"),
+        &Path::new(ROOT).join("tests/languages"),
+    ] {
         below(folder, &mut files);
     }
     assert!(files.len() > languages.len() + 10, "{files:?}");

@@ -34,9 +34,15 @@ const FILES: &[(&str, &str)] = &[
          exports.strict = this === exports;\ntry { require('crypto') } catch (error) { exports.missing = error.code }\n",
     ),
     ("node_modules/old/lib/a.js", "module.exports = 'for Node'"),
-    ("node_modules/old/lib/b.js", "module.exports = typeof global.TextEncoder + ' ' + process.env.NODE_ENV"),
+    (
+        "node_modules/old/lib/b.js",
+        "module.exports = typeof global.TextEncoder + ' ' + process.env.NODE_ENV",
+    ),
     ("node_modules/old/lib/fs.js", "module.exports = require('fs')"),
-    ("node_modules/old/lib/cycle.js", "var main = require('./main'); exports.b = () => Object.keys(main).length"),
+    (
+        "node_modules/old/lib/cycle.js",
+        "var main = require('./main'); exports.b = () => Object.keys(main).length",
+    ),
     ("node_modules/old/data.json", r#"{"n": 7}"#),
     (
         "node_modules/typescripts/index.js",
@@ -47,12 +53,18 @@ const FILES: &[(&str, &str)] = &[
         "node_modules/passes/inner.js",
         "Object.defineProperty(exports, 'far', { get: () => 'far' }); 0 && (module.exports = { near });",
     ),
-    ("node_modules/@scope/one/package.json", r##"{"imports": {"#x": "./y.cjs"}, "module": "m.js", "main": "no.js"}"##),
+    (
+        "node_modules/@scope/one/package.json",
+        r##"{"imports": {"#x": "./y.cjs"}, "module": "m.js", "main": "no.js"}"##,
+    ),
     ("node_modules/@scope/one/m.js", "import y from '#x'; export default y"),
     ("node_modules/@scope/one/y.cjs", "module.exports = 'scoped'"),
     ("own.json", r#"{"own": "data"}"#),
     // What Node reads although a type is wrong, and a line for the start of a program.
-    ("node_modules/odd/package.json", "\u{feff}{\"main\": false, \"main\": false, \"exports\": {\"./x\": \"./x.js\"}}"),
+    (
+        "node_modules/odd/package.json",
+        "\u{feff}{\"main\": false, \"main\": false, \"exports\": {\"./x\": \"./x.js\"}}",
+    ),
     (
         "node_modules/odd/x.js",
         "#!/usr/bin/env node\nconst tried = () => { try { require('./thrower') } catch (error) { return error.message } };\n\
@@ -115,7 +127,10 @@ fn the_stack_of_an_error_in_commonjs_has_the_lines_of_files_alone() {
             "tool.js",
             "import { tool } from 'toolcell'; import { lazy } from 'p'; tool({ name: 't', description: 'd', handler: lazy })",
         ),
-        ("node_modules/p/index.js", "exports.lazy = function lazy() { return require('./lazy.js') }"),
+        (
+            "node_modules/p/index.js",
+            "exports.lazy = function lazy() { return require('./lazy.js') }",
+        ),
         ("node_modules/p/lazy.js", "const x = null;\nx.y = 1;"),
         ("cases.json", &cases),
     ];
@@ -132,8 +147,10 @@ fn a_package_of_the_workspace_above_is_named() {
     write(place.path(), &[("member/tool.js", "import '@a/p/x'"), ("node_modules/@a/p/x.js", "")]);
     let error = build(&place.path().join("member"), None).expect_err("it does not build");
     let shared = place.path().canonicalize().expect("a folder").join("node_modules");
-    let told =
-        format!("the package `@a/p` is in `{}`, and only packages in the project's folder are read", shared.display());
+    let told = format!(
+        "the package `@a/p` is in `{}`, and only packages in the project's folder are read",
+        shared.display()
+    );
     assert!(error.to_string().ends_with(&told), "{error}");
     assert!(error.hint().contains("`npm install --no-workspaces @a/p`"), "{}", error.hint());
 }
@@ -148,19 +165,46 @@ fn a_package_that_cannot_be_used_is_named_with_the_reason() {
             "`npm install left-pad`",
         ),
         // A hint that is pasted installs no package of a name that was mistyped.
-        (&[("tool.js", "import 'toolcel'")], "node_modules has no package `toolcel`", "did you mean `toolcell`?"),
-        (&[("tool.js", "import '@a/b/c'")], "node_modules has no package `@a/b`", "`npm install @a/b`"),
-        (&[("tool.js", "import 'node:fs'")], "cannot import `node:fs`: it is a module of Node.js", "browsers"),
-        (&[("tool.js", "import 'fs'")], "cannot import `fs`: it is a module of Node.js", "browsers"),
+        (
+            &[("tool.js", "import 'toolcel'")],
+            "node_modules has no package `toolcel`",
+            "did you mean `toolcell`?",
+        ),
+        (
+            &[("tool.js", "import '@a/b/c'")],
+            "node_modules has no package `@a/b`",
+            "`npm install @a/b`",
+        ),
+        (
+            &[("tool.js", "import 'node:fs'")],
+            "cannot import `node:fs`: it is a module of Node.js",
+            "browsers",
+        ),
+        (
+            &[("tool.js", "import 'fs'")],
+            "cannot import `fs`: it is a module of Node.js",
+            "browsers",
+        ),
         (
             &[("tool.js", "import 'https://a.example/x.js'")],
             "it is not a path or the name of a package",
             "packages by name",
         ),
-        (&[("tool.js", "import '@a'")], "it is not a path or the name of a package", "packages by name"),
-        (&[("tool.js", "import '/etc/passwd'")], "it is not a path or the name of a package", "packages by name"),
         (
-            &[("tool.js", IN), ("node_modules/p/package.json", r#"{"exports": {"./x": "./x.js"}}"#)],
+            &[("tool.js", "import '@a'")],
+            "it is not a path or the name of a package",
+            "packages by name",
+        ),
+        (
+            &[("tool.js", "import '/etc/passwd'")],
+            "it is not a path or the name of a package",
+            "packages by name",
+        ),
+        (
+            &[
+                ("tool.js", IN),
+                ("node_modules/p/package.json", r#"{"exports": {"./x": "./x.js"}}"#),
+            ],
             "the package `p` does not export it",
             "node_modules/p/package.json",
         ),
@@ -170,12 +214,18 @@ fn a_package_that_cannot_be_used_is_named_with_the_reason() {
             "install",
         ),
         (
-            &[("tool.js", IN), ("node_modules/p/package.json", r#"{"exports": "./../../tool.js"}"#)],
+            &[
+                ("tool.js", IN),
+                ("node_modules/p/package.json", r#"{"exports": "./../../tool.js"}"#),
+            ],
             "no tool was made",
             "",
         ),
         (
-            &[("tool.js", IN), ("node_modules/p/package.json", r#"{"exports": "./../../../x.js"}"#)],
+            &[
+                ("tool.js", IN),
+                ("node_modules/p/package.json", r#"{"exports": "./../../../x.js"}"#),
+            ],
             "its file in the package `p` is missing",
             "install",
         ),
@@ -213,7 +263,10 @@ fn a_package_that_cannot_be_used_is_named_with_the_reason() {
             "",
         ),
         (
-            &[("tool.js", IN), ("node_modules/p/index.js", &format!("export default {}", "(".repeat(200_000)))],
+            &[
+                ("tool.js", IN),
+                ("node_modules/p/index.js", &format!("export default {}", "(".repeat(200_000))),
+            ],
             "`node_modules/p/index.js` cannot be parsed: it is nested too deeply",
             "simplify",
         ),
@@ -225,14 +278,24 @@ fn a_package_that_cannot_be_used_is_named_with_the_reason() {
         (
             &[
                 ("tool.js", &format!("import 'p/{}'", "a".repeat(3000))),
-                ("node_modules/p/package.json", &format!(r#"{{"exports": {{"./*": "./{}"}}}}"#, "*".repeat(300_000))),
+                (
+                    "node_modules/p/package.json",
+                    &format!(r#"{{"exports": {{"./*": "./{}"}}}}"#, "*".repeat(300_000)),
+                ),
             ],
             "the package `p` does not export it",
             "node_modules/p/package.json",
         ),
-        (&[("tool.js", &format!("import '{}'", "a".repeat(5000)))], "has more than 4096 bytes", "shorter"),
         (
-            &[("tool.js", IN), ("node_modules/p/index.js", "exports.a = 1;\nthrow new Error('boom')")],
+            &[("tool.js", &format!("import '{}'", "a".repeat(5000)))],
+            "has more than 4096 bytes",
+            "shorter",
+        ),
+        (
+            &[
+                ("tool.js", IN),
+                ("node_modules/p/index.js", "exports.a = 1;\nthrow new Error('boom')"),
+            ],
             "Error: boom\n    at <anonymous> (node_modules/p/index.js:2:",
             "the fault is in the package `p`",
         ),
@@ -251,15 +314,23 @@ fn a_package_that_cannot_be_used_is_named_with_the_reason() {
 
 #[test]
 fn a_link_out_of_the_project_is_not_followed() {
-    let (outside, place) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let (outside, place) =
+        (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     write(outside.path(), &[("p/index.js", "export {}"), ("p/package.json", "{}")]);
     write(place.path(), &[("tool.js", "import 'p'"), ("node_modules/.keep", "")]);
-    std::os::unix::fs::symlink(outside.path().join("p"), place.path().join("node_modules/p")).expect("a link");
+    std::os::unix::fs::symlink(outside.path().join("p"), place.path().join("node_modules/p"))
+        .expect("a link");
     let error = build(place.path(), None).expect_err("it is outside");
     // So is a link to the first module.
     let linked = tempfile::tempdir().expect("a folder");
-    std::os::unix::fs::symlink(outside.path().join("p/index.js"), linked.path().join("tool.js")).expect("a link");
+    std::os::unix::fs::symlink(outside.path().join("p/index.js"), linked.path().join("tool.js"))
+        .expect("a link");
     let entry = build(linked.path(), None).expect_err("it is outside");
     assert!(entry.to_string().contains("`tool.js` is outside of the project"), "{entry}");
-    assert!(error.to_string().contains("its file in the package `p` is missing or outside of the project"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("its file in the package `p` is missing or outside of the project"),
+        "{error}"
+    );
 }

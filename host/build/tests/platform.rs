@@ -25,13 +25,18 @@ fn called(source: &str, grants: Grants, arguments: &str) -> Value {
 
 /// The outcome of one call of this component's tool.
 fn answer_of(component: &Path, grants: Grants, arguments: &str) -> Value {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let answer = runtime.block_on(async {
-        let engine = Engine::builder().cache(env!("CARGO_TARGET_TMPDIR")).build().expect("an engine");
+        let engine =
+            Engine::builder().cache(env!("CARGO_TARGET_TMPDIR")).build().expect("an engine");
         let bytes = fs::read(component).expect("a component");
-        let component = Component::load_with(&engine, bytes, grants, Missing::Refused).await.expect("it loads");
+        let component =
+            Component::load_with(&engine, bytes, grants, Missing::Refused).await.expect("it loads");
         let tool = component.tool("probe").expect("the tool");
-        Executor::new().call(tool, ToolCall::new("1", "probe", arguments), toolcell::CallOptions::default()).await
+        Executor::new()
+            .call(tool, ToolCall::new("1", "probe", arguments), toolcell::CallOptions::default())
+            .await
     });
     serde_json::to_value(answer.result).expect("JSON")
 }
@@ -51,7 +56,8 @@ export default tool({ name: "probe", description: "Evaluates.", handler: async (
 
 /// Compares the values in a cell with those of the text.
 fn compare(source: &str, text: &str) {
-    let lines: Vec<_> = text.lines().filter(|line| !line.starts_with("= ") && !line.is_empty()).collect();
+    let lines: Vec<_> =
+        text.lines().filter(|line| !line.starts_with("= ") && !line.is_empty()).collect();
     let expected: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("= ")).collect();
     let answer = called(source, Grants::default(), &json!({ "lines": lines }).to_string());
     let values = answer["ok"]["value"].as_array().unwrap_or_else(|| panic!("no values: {answer}"));
@@ -76,19 +82,37 @@ fn intl_has_the_values_that_node_gives() {
 fn intl_names_the_locale_or_option_that_it_lacks() {
     let cases = [
         ("new Intl.DateTimeFormat('de-CH')", r#"the locale "de-CH""#),
-        ("new Date(0).toLocaleDateString('de-CH', { timeZone: 'Europe/Zurich' })", r#"the locale "de-CH""#),
+        (
+            "new Date(0).toLocaleDateString('de-CH', { timeZone: 'Europe/Zurich' })",
+            r#"the locale "de-CH""#,
+        ),
         ("(5).toLocaleString('fr')", r#"the locale "fr""#),
         ("'a'.localeCompare('b', 'sv')", r#"the locale "sv""#),
         ("[5].toLocaleString('de')", r#"the locale "de""#),
         ("new Intl.NumberFormat('en-GB')", r#"the locale "en-GB""#),
         ("new Intl.DateTimeFormat('en-u-ca-buddhist')", r#"the calendar "buddhist""#),
-        ("new Intl.DateTimeFormat('en', { calendar: 'hebrew' })", r#"the option calendar "hebrew""#),
+        (
+            "new Intl.DateTimeFormat('en', { calendar: 'hebrew' })",
+            r#"the option calendar "hebrew""#,
+        ),
         ("new Intl.NumberFormat('en-u-nu-arab')", r#"the numberingSystem "arab""#),
-        ("new Intl.NumberFormat('en', { numberingSystem: 'deva' })", r#"the option numberingSystem "deva""#),
-        ("new Intl.NumberFormat('en', { notation: 'compact' })", r#"the option notation "compact""#),
+        (
+            "new Intl.NumberFormat('en', { numberingSystem: 'deva' })",
+            r#"the option numberingSystem "deva""#,
+        ),
+        (
+            "new Intl.NumberFormat('en', { notation: 'compact' })",
+            r#"the option notation "compact""#,
+        ),
         ("new Intl.NumberFormat('en', { style: 'unit', unit: 'liter' })", r#"the unit "liter""#),
-        ("(5).toLocaleString('en', { roundingMode: 'floor' })", r#"the option roundingMode "floor""#),
-        ("new Intl.DateTimeFormat('en', { timeZoneName: 'longGeneric' })", r#"the option timeZoneName "longGeneric""#),
+        (
+            "(5).toLocaleString('en', { roundingMode: 'floor' })",
+            r#"the option roundingMode "floor""#,
+        ),
+        (
+            "new Intl.DateTimeFormat('en', { timeZoneName: 'longGeneric' })",
+            r#"the option timeZoneName "longGeneric""#,
+        ),
         (
             "new Intl.DateTimeFormat('en', { hour: 'numeric', second: 'numeric' })",
             r#"the combination of "hour, second""#,
@@ -98,14 +122,21 @@ fn intl_names_the_locale_or_option_that_it_lacks() {
         ("new Intl.Locale('ar').weekInfo", r#"the locale "ar""#),
         ("Intl.getCanonicalLocales('iw')", r#"the locale "iw""#),
     ];
-    let guarded = |code: &str| format!("try {{ return String(({code})) }} catch (error) {{ return `${{error}}` }}");
-    let lines: Vec<_> = cases.iter().map(|(code, _)| format!("(() => {{ {} }})()", guarded(code))).collect();
+    let guarded = |code: &str| {
+        format!("try {{ return String(({code})) }} catch (error) {{ return `${{error}}` }}")
+    };
+    let lines: Vec<_> =
+        cases.iter().map(|(code, _)| format!("(() => {{ {} }})()", guarded(code))).collect();
     let source = EVALUATOR.replace("const AsyncFunction", "void Intl;\nconst AsyncFunction");
     let answer = called(&source, Grants::default(), &json!({ "lines": lines }).to_string());
-    for ((code, named), value) in cases.iter().zip(answer["ok"]["value"].as_array().expect("values")) {
+    for ((code, named), value) in
+        cases.iter().zip(answer["ok"]["value"].as_array().expect("values"))
+    {
         let value = value.as_str().expect("a text");
         assert!(
-            value.starts_with("RangeError: ") && value.contains(named) && value.contains("is not here"),
+            value.starts_with("RangeError: ")
+                && value.contains(named)
+                && value.contains("is not here"),
             "{code}: {value}"
         );
     }
@@ -147,8 +178,13 @@ fn with_handler(handler: &str) -> String {
 
 #[test]
 fn the_build_warns_of_names_that_the_runtime_lacks() {
-    let names = called(&with_handler("() => Object.getOwnPropertyNames(globalThis)"), Grants::default(), "{}");
-    let names: Vec<_> = names["ok"]["value"].as_array().expect("names").iter().filter_map(Value::as_str).collect();
+    let names = called(
+        &with_handler("() => Object.getOwnPropertyNames(globalThis)"),
+        Grants::default(),
+        "{}",
+    );
+    let names: Vec<_> =
+        names["ok"]["value"].as_array().expect("names").iter().filter_map(Value::as_str).collect();
     assert!(names.len() > 90, "{names:?}");
     assert_eq!(warned(&with_handler(&format!("() => [{}].length", names.join(", ")))), "");
     // A name whose type is asked for first may be missing.
@@ -175,16 +211,26 @@ fn the_build_warns_of_other_locales() {
 fn integers_keep_their_digits() {
     let schema = r##"{ type: "object", properties: { wide: { type: "integer", format: "int64" }, list: { type: "array",
       items: { $ref: "#/$defs/wide" } }, plain: { type: "integer" } }, $defs: { wide: { type: "integer", format: "uint64" } } }"##;
-    let source = with_handler("(args) => [Object.values(args).flat().map((value) => typeof value), args]")
-        .replace("handler:", &format!("parameters: {schema}, handler:"));
+    let source =
+        with_handler("(args) => [Object.values(args).flat().map((value) => typeof value), args]")
+            .replace("handler:", &format!("parameters: {schema}, handler:"));
     for (arguments, expected) in [
         (r#"{"wide":9007199254740993}"#, r#"[["bigint"],{"wide":9007199254740993}]"#),
         (r#"{"wide":5}"#, r#"[["number"],{"wide":5}]"#),
-        (r#"{"list":[18446744073709551615,1]}"#, r#"[["bigint","number"],{"list":[18446744073709551615,1]}]"#),
+        (
+            r#"{"list":[18446744073709551615,1]}"#,
+            r#"[["bigint","number"],{"list":[18446744073709551615,1]}]"#,
+        ),
         (r#"{"plain":9007199254740992}"#, r#"[["number"],{"plain":9007199254740992}]"#),
         (r#"{"text":"\"9007199254740993"}"#, r#"[["string"],{"text":"\"9007199254740993"}]"#),
-        (r#"{"plain":9007199254740993}"#, "the argument `plain` is 9007199254740993, which does not fit"),
-        (r#"{"wide":92233720368547758070}"#, "the argument `wide` is 92233720368547758070, which does not fit"),
+        (
+            r#"{"plain":9007199254740993}"#,
+            "the argument `plain` is 9007199254740993, which does not fit",
+        ),
+        (
+            r#"{"wide":92233720368547758070}"#,
+            "the argument `wide` is 92233720368547758070, which does not fit",
+        ),
     ] {
         let answer = called(&source, Grants::default(), arguments).to_string();
         assert!(answer.contains(expected), "{arguments}: {answer}");
@@ -196,11 +242,14 @@ fn together(count: usize) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     thread::spawn(move || {
-        let arrived: Vec<_> = (0..count).map(|_| read(listener.accept().expect("a connection").0)).collect();
+        let arrived: Vec<_> =
+            (0..count).map(|_| read(listener.accept().expect("a connection").0)).collect();
         for (mut connection, path) in arrived {
             let length = path.len();
-            let _ =
-                write!(connection, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{path}");
+            let _ = write!(
+                connection,
+                "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{path}"
+            );
         }
     });
     port
@@ -264,8 +313,11 @@ fn native_code_of_a_package_is_named() {
         fs::create_dir_all(&package).expect("a folder");
         fs::write(package.join("package.json"), manifest).expect("written");
         fs::write(package.join("index.js"), "").expect("written");
-        fs::write(place.path().join("tool.js"), format!("{import};\n{}", with_handler("() => bcrypt")))
-            .expect("written");
+        fs::write(
+            place.path().join("tool.js"),
+            format!("{import};\n{}", with_handler("() => bcrypt")),
+        )
+        .expect("written");
         let error = build(place.path(), None).expect_err("it is refused");
         assert!(error.to_string().contains("native code for Node.js"), "{error}");
         assert!(error.hint().contains(words), "{}", error.hint());

@@ -61,11 +61,16 @@ fn example_tools_in_javascript_and_typescript_pass_their_cases() {
         assert!(projects.len() >= 2, "{projects:?}");
         for project in projects {
             let out = place.path().join("example.wasm");
-            let built = build(&project, Some(&out)).unwrap_or_else(|error| panic!("{}: {error}", project.display()));
+            let built = build(&project, Some(&out))
+                .unwrap_or_else(|error| panic!("{}: {error}", project.display()));
             assert_eq!(built.language, language);
             let report = run(&out, &find(&project).expect("cases"), &Options::default());
             let failures: Vec<_> = report.cases.iter().filter(|case| !case.passed).collect();
-            assert!(failures.is_empty() && report.passed >= 5, "{}: {failures:#?}", project.display());
+            assert!(
+                failures.is_empty() && report.passed >= 5,
+                "{}: {failures:#?}",
+                project.display()
+            );
         }
     }
 }
@@ -82,13 +87,16 @@ fn a_rejected_promise_that_nothing_handles_ends_the_build() {
         let error = fault("tool.js", &format!("{tool}{source}"));
         let told = error.to_string();
         assert!(
-            told.starts_with("a promise was rejected, and nothing handles it: RangeError: out of cheese\n"),
+            told.starts_with(
+                "a promise was rejected, and nothing handles it: RangeError: out of cheese\n"
+            ),
             "{told}"
         );
         assert!(told.contains("tool.js:3"), "{told}");
     }
     let place = tempfile::tempdir().expect("a folder");
-    let handled = "const lost = Promise.reject(new Error(\"no\"));\nawait null;\nlost.catch(() => {});";
+    let handled =
+        "const lost = Promise.reject(new Error(\"no\"));\nawait null;\nlost.catch(() => {});";
     fs::write(place.path().join("tool.js"), format!("{tool}{handled}")).expect("written");
     build(place.path(), None).expect("it builds");
 }
@@ -128,12 +136,14 @@ fn a_case_that_fails_says_why_and_can_be_blessed() {
     create(&folder, Language::JavaScript).expect("a project");
     let built = build(&folder, None).expect("it builds");
     let file = folder.join("cases.json");
-    let case =
-        r#"{"cases": [{"name": "a", "arguments": {"name": "A"}, "expect": {"ok": "no"}, "budget": {"fuel": 10}}]}"#;
+    let case = r#"{"cases": [{"name": "a", "arguments": {"name": "A"}, "expect": {"ok": "no"}, "budget": {"fuel": 10}}]}"#;
     fs::write(&file, case).expect("written");
     let report = run(&built.component, std::slice::from_ref(&file), &Options::default());
     let failures = &report.cases[0].failures;
-    assert!(failures[0].contains("expected ok: \"no\", but it ended with ok: \"Hello, A!\""), "{failures:?}");
+    assert!(
+        failures[0].contains("expected ok: \"no\", but it ended with ok: \"Hello, A!\""),
+        "{failures:?}"
+    );
     assert!(failures[1].contains("fuel; its budget is 10"), "{failures:?}");
     let bless = Options { bless: true, ..Options::default() };
     // The ending is written, but not what the case may use: it fails until that is changed.
@@ -142,7 +152,10 @@ fn a_case_that_fails_says_why_and_can_be_blessed() {
         assert_eq!((report.passed, report.failed, report.blessed), (0, 1, blessed), "{report:?}");
         let [failure] = &report.cases[0].failures[..] else { panic!("one failure: {report:?}") };
         assert!(failure.contains("fuel; its budget is 10"), "{failure}");
-        assert_eq!(read(&file).expect("cases").cases[0].expect.clone().expect("blessed").ok, Some("Hello, A!".into()));
+        assert_eq!(
+            read(&file).expect("cases").cases[0].expect.clone().expect("blessed").ok,
+            Some("Hello, A!".into())
+        );
     }
     fs::write(&file, case.replace(r#""fuel": 10"#, r#""memory": 1000000000"#)).expect("written");
     let report = run(&built.component, std::slice::from_ref(&file), &bless);
@@ -166,7 +179,10 @@ export default tool({ name: "length", description: "Measures.", parameters, hand
     let options = Options { coverage: true, ..Options::default() };
     let report = run(&built.component, &find(place.path()).expect("cases"), &options);
     let [coverage] = &report.coverage.expect("it was asked for")[..] else { panic!("one tool") };
-    assert_eq!((coverage.endings["ok"], coverage.endings["refusal"], coverage.endings["halt"]), (2, 1, 0));
+    assert_eq!(
+        (coverage.endings["ok"], coverage.endings["refusal"], coverage.endings["halt"]),
+        (2, 1, 0)
+    );
     assert_eq!(coverage.unseen_parameters, ["digits"]);
     assert_eq!(coverage.unseen_values, ["unit=\"ft\""]);
 }
@@ -176,7 +192,11 @@ fn faults_of_the_source_are_told_with_their_place() {
     for (file, source, told) in [
         ("tool.ts", "const x: number = ;", "tool.ts:1:19: "),
         ("tool.js", "throw new Error('boom')", "Error: boom\n    at <anonymous> (tool.js:1:"),
-        ("tool.js", "import './other.js'", "tool.js: cannot import `./other.js`: there is no file `other.js`"),
+        (
+            "tool.js",
+            "import './other.js'",
+            "tool.js: cannot import `./other.js`: there is no file `other.js`",
+        ),
         ("tool.js", "import '../secret.js'", "is outside of the project"),
         ("tool.js", "1", "no tool was made"),
         ("tool.js", "import {tool} from 'toolcell'; tool({name: 'a b'})", "`name` has 1 to 64"),
@@ -197,8 +217,14 @@ fn files_of_cases_with_faults_are_refused() {
         ("cases: [", "line"),
         ("cases: [{ name: a, expects: {} }]", "unknown field `expects`"),
         ("cases: [{ name: a }, { name: a }]", "two cases are called `a`"),
-        ("cases: [{ name: a, tools: [{ name: b }] }]", "the case `a` must have exactly one ending for the tool `b`"),
-        ("cases: [{ name: a, tools: [{ name: b, ok: 1, halt: c }] }]", "must have exactly one ending for the tool `b`"),
+        (
+            "cases: [{ name: a, tools: [{ name: b }] }]",
+            "the case `a` must have exactly one ending for the tool `b`",
+        ),
+        (
+            "cases: [{ name: a, tools: [{ name: b, ok: 1, halt: c }] }]",
+            "must have exactly one ending for the tool `b`",
+        ),
     ] {
         fs::write(&file, text).expect("written");
         let error = read(&file).expect_err("it is at fault");
@@ -208,13 +234,22 @@ fn files_of_cases_with_faults_are_refused() {
 
 #[test]
 fn names_and_languages_that_are_unknown_are_refused() {
-    assert_eq!("cobol".parse::<Language>().expect_err("unknown").hint(), "use one of: js, ts, python, rust, c");
+    assert_eq!(
+        "cobol".parse::<Language>().expect_err("unknown").hint(),
+        "use one of: js, ts, python, rust, c"
+    );
     for name in ["", "Big", "a b", "1a"] {
-        assert_eq!(create(Path::new(name), Language::Rust).expect_err(name).kind(), ErrorKind::Usage);
+        assert_eq!(
+            create(Path::new(name), Language::Rust).expect_err(name).kind(),
+            ErrorKind::Usage
+        );
     }
     for path in [".", "..", "/"] {
         let error = create(Path::new(path), Language::JavaScript).expect_err(path);
-        assert_eq!(error.to_string(), format!("the name of a new folder is expected, not `{path}`"));
+        assert_eq!(
+            error.to_string(),
+            format!("the name of a new folder is expected, not `{path}`")
+        );
         assert!(error.hint().contains("`toolcell new greeter`"), "{}", error.hint());
     }
     // Cargo refuses two packages of one name; other languages have none of this name.
@@ -223,7 +258,12 @@ fn names_and_languages_that_are_unknown_are_refused() {
         let folder = place.path().join(name);
         let error = create(&folder, Language::Rust).expect_err(name);
         assert_eq!(error.kind(), ErrorKind::Usage);
-        assert!(error.to_string().contains(&format!("`{name}` cannot be the name of a project in Rust")), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains(&format!("`{name}` cannot be the name of a project in Rust")),
+            "{error}"
+        );
         assert!(!folder.exists());
         create(&folder, Language::JavaScript).expect("a project");
     }
@@ -234,7 +274,8 @@ fn names_and_languages_that_are_unknown_are_refused() {
 fn a_rust_project_is_built_with_the_versions_that_are_tested() {
     let tested = fs::read_to_string(Path::new(EXAMPLES).join("Cargo.lock")).expect("a lock file");
     // Which of its dependencies a package uses depends on its features.
-    let version = |package: &str| package.trim_end().split("\ndependencies").next().map(ToOwned::to_owned);
+    let version =
+        |package: &str| package.trim_end().split("\ndependencies").next().map(ToOwned::to_owned);
     let tested: Vec<_> = tested.split("\n\n").map(version).collect();
     let place = tempfile::tempdir().expect("a folder");
     for name in ["a-tool", "toolcell", "zz"] {
@@ -261,7 +302,8 @@ fn zig(folder: &Path, version: &str, compile: &str) {
     let programs = folder.join(".venv/bin");
     fs::create_dir_all(&programs).expect("a folder");
     let program = programs.join("python");
-    let script = format!("#!/bin/sh\nif [ \"$3\" = version ]; then echo {version}; exit; fi\n{compile}\n");
+    let script =
+        format!("#!/bin/sh\nif [ \"$3\" = version ]; then echo {version}; exit; fi\n{compile}\n");
     fs::write(&program, script).expect("written");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a program");
 }
@@ -275,12 +317,16 @@ fn a_c_compilers_words_are_told() {
         assert!(created.files.contains(&file.to_owned()), "{file}: {created:?}");
     }
     assert_eq!(component_of(&folder).expect("a project"), folder.join("greeter.wasm"));
-    const SAID: &str = "src/tool.c:4:12: error: use of undeclared identifier 'nam'\n    4 |     return nam;";
+    const SAID: &str =
+        "src/tool.c:4:12: error: use of undeclared identifier 'nam'\n    4 |     return nam;";
     zig(&folder, "0.17.1", &format!("cat >&2 <<'END'\n{SAID}\nEND\nexit 1"));
     let error = build(&folder, None).expect_err("it is at fault");
     assert_eq!(error.kind(), ErrorKind::Source);
     assert!(error.to_string().contains(SAID), "{error}");
-    assert_eq!(error.source_faults()[0].to_string(), "src/tool.c:4:12: use of undeclared identifier 'nam'");
+    assert_eq!(
+        error.source_faults()[0].to_string(),
+        "src/tool.c:4:12: use of undeclared identifier 'nam'"
+    );
     // The smallest core module, which exports nothing.
     let empty = "while [ \"$1\" != -o ]; do shift; done\nprintf '\\0asm\\1\\0\\0\\0' > \"$2\"";
     zig(&folder, "0.17.1", empty);
@@ -300,7 +346,8 @@ fn the_files_of_a_c_project_are_found() {
     let compiled = |source: &Path| {
         let error = build(source, None).expect_err("it is no compiler").to_string();
         let own = ["toolcell.c", "toolbox_with_grants.c"];
-        let words = error.split_whitespace().filter(|word| word.ends_with(".c") && !own.contains(word));
+        let words =
+            error.split_whitespace().filter(|word| word.ends_with(".c") && !own.contains(word));
         words.map(ToOwned::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(compiled(place.path()), ["./-x.c", "b.c", "tool.c"]);
@@ -333,7 +380,8 @@ fn the_page_on_python_shows_the_tool_of_a_new_project() {
     create(&folder, Language::Python).expect("a project");
     assert_eq!(shown, fs::read_to_string(folder.join("tool.py")).expect("the tool"));
     // `cargo xtask languages` runs the other block.
-    let run = fs::read_to_string(Path::new(LANGUAGES).join("python/src/flights.py")).expect("a module");
+    let run =
+        fs::read_to_string(Path::new(LANGUAGES).join("python/src/flights.py")).expect("a module");
     assert!(run.contains(&block("python.md", "python", 1)));
 }
 
@@ -341,7 +389,10 @@ fn the_page_on_python_shows_the_tool_of_a_new_project() {
 fn block(page: &str, language: &str, number: usize) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/authoring").join(page);
     let text = fs::read_to_string(path).expect("the page");
-    let found = text.split(&format!("```{language}\n")).nth(number + 1).and_then(|rest| rest.split("```").next());
+    let found = text
+        .split(&format!("```{language}\n"))
+        .nth(number + 1)
+        .and_then(|rest| rest.split("```").next());
     found.expect("the block").to_owned()
 }
 
@@ -359,9 +410,12 @@ fn passes(module: &str, cases: &str) {
 fn the_tool_on_the_page_on_javascript_calls_another_tool() {
     let tools = block("testing.md", "yaml", 1);
     let case = |name: &str, place: &str, expected: &str| {
-        format!("  - name: {name}\n    arguments: {{ name: {place} }}\n{tools}    expect: {{ ok: {expected} }}\n")
+        format!(
+            "  - name: {name}\n    arguments: {{ name: {place} }}\n{tools}    expect: {{ ok: {expected} }}\n"
+        )
     };
-    let cases = [case("known", "Bern", "{ at: [46.9, 7.4] }"), case("unknown", "Atlantis", "null")].concat();
+    let cases = [case("known", "Bern", "{ at: [46.9, 7.4] }"), case("unknown", "Atlantis", "null")]
+        .concat();
     passes(&block("javascript.md", "js", 0), &format!("cases:\n{cases}"));
 }
 

@@ -43,7 +43,9 @@ fn names(text: &str) -> Names {
             if let Some(name) = full(name) {
                 found.entry(name).or_default().push(parameters(rest));
             }
-        } else if let Some(targets) = inner.strip_prefix("self.").and_then(|rest| rest.split(" = ").next()) {
+        } else if let Some(targets) =
+            inner.strip_prefix("self.").and_then(|rest| rest.split(" = ").next())
+        {
             // What `__init__` sets are fields as well.
             if let Some(class) = class.as_ref().filter(|_| depth == 8 && inner.contains(" = ")) {
                 for field in targets.split(", self.") {
@@ -96,7 +98,9 @@ fn parameters(text: &str) -> String {
 /// The names of parameters alone: those of all overloads together are those of the function.
 fn together(signatures: &[String]) -> BTreeSet<&str> {
     let each = signatures.iter().flat_map(|signature| signature.split(", "));
-    each.map(|name| name.trim_end_matches('=')).filter(|name| !["*", "/", ""].contains(name)).collect()
+    each.map(|name| name.trim_end_matches('='))
+        .filter(|name| !["*", "/", ""].contains(name))
+        .collect()
 }
 
 #[test]
@@ -117,7 +121,8 @@ fn the_types_for_editors_are_those_of_the_python_sdk() {
     let exports = text("__init__.py");
     let (_, exports) = exports.split_once("__all__ = [").expect("the public names");
     let public: BTreeSet<_> = exports.split('"').skip(1).step_by(2).collect();
-    let variables = BTreeMap::from([("secrets", "_SecretStore"), ("kv", "_KeyStore"), ("abort", "_Abort")]);
+    let variables =
+        BTreeMap::from([("secrets", "_SecretStore"), ("kv", "_KeyStore"), ("abort", "_Abort")]);
     for (name, class) in &variables {
         assert!(text("_host.py").contains(&format!("\n{name} = {class}()\n")), "{name}");
     }

@@ -19,8 +19,8 @@ use toolcell_config::without_password;
 use crate::args::{ApproveArgs, Global};
 use crate::components;
 use crate::config::{
-    self, Approval, Approved, Chosen, Config, Difference, Effective, Found, Lock, Page, Problem, Signer, Standing,
-    Wanted, effective,
+    self, Approval, Approved, Chosen, Config, Difference, Effective, Found, Lock, Page, Problem,
+    Signer, Standing, Wanted, effective,
 };
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
@@ -65,7 +65,11 @@ struct Matter<'a> {
 }
 
 /// Shows, asks, writes.
-pub(crate) async fn approve(printer: &Printer, global: &Global, args: &ApproveArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn approve(
+    printer: &Printer,
+    global: &Global,
+    args: &ApproveArgs,
+) -> Result<ExitStatus, Failure> {
     let config = config::read_with(global, Wanted::None)?;
     let Some(file) = config.file.as_deref() else {
         let hint = "go to the directory of the file, or name one with `--config FILE`; \
@@ -73,7 +77,11 @@ pub(crate) async fn approve(printer: &Printer, global: &Global, args: &ApproveAr
         return Err(config.missing(hint).into());
     };
     let again = |options: &[&str]| {
-        config.hint.command("approve", options, &args.components.iter().map(String::as_str).collect::<Vec<_>>())
+        config.hint.command(
+            "approve",
+            options,
+            &args.components.iter().map(String::as_str).collect::<Vec<_>>(),
+        )
     };
     let is_whole = args.components.is_empty();
     let lock = Lock::beside(&config)?;
@@ -85,7 +93,8 @@ pub(crate) async fn approve(printer: &Printer, global: &Global, args: &ApproveAr
         seen.push(look(printer, &engines, &config, (name, chosen)).await.map_err(about)?);
     }
     let locked = lock.components.keys().chain(lock.others.keys());
-    let gone = locked.filter(|name| is_whole && !config.components.contains_key(*name)).cloned().collect();
+    let gone =
+        locked.filter(|name| is_whole && !config.components.contains_key(*name)).cloned().collect();
     let idle = {
         let loaded = seen.iter().map(|seen| {
             let tools = seen.now.tools.values().zip(seen.rights.iter().cloned()).collect();
@@ -141,8 +150,13 @@ fn ask(printer: &Printer, page: &Page, again: impl Fn(&[&str]) -> String) -> Res
     let listener = printer.listener();
     if let Some(why) = unasked(listener, page) {
         let is_above = listener == Listener::Absent && !page.is_cut;
-        let read = if is_above { "the page above".to_owned() } else { format!("what {} prints", again(&["--json"])) };
-        let instead = format!("read {read}; then {} approves it without a question", again(&["--yes"]));
+        let read = if is_above {
+            "the page above".to_owned()
+        } else {
+            format!("what {} prints", again(&["--json"]))
+        };
+        let instead =
+            format!("read {read}; then {} approves it without a question", again(&["--yes"]));
         return Err(Failure::not_approved(format!("{NOT_APPROVED}: {why}"), instead));
     }
     if printer.ask("approve this?").is_some_and(|answer| is_yes(&answer)) {
@@ -159,7 +173,9 @@ fn unasked(listener: Listener, page: &Page) -> Option<&'static str> {
         Listener::Elsewhere | Listener::Reader if !stands(Defence::SeenWhole) => None,
         Listener::Elsewhere => Some("the page went to a file or a pipe, not to the terminal"),
         Listener::Reader if page.is_cut => Some("the page is cut"),
-        Listener::Reader if rows(page) > MAX_ROWS => Some("the page is longer than a terminal keeps"),
+        Listener::Reader if rows(page) > MAX_ROWS => {
+            Some("the page is longer than a terminal keeps")
+        }
         Listener::Reader => None,
     }
 }
@@ -170,7 +186,11 @@ fn rows(page: &Page) -> usize {
 }
 
 /// The components that were named, or all of them.
-fn chosen<'a>(config: &'a Config, file: &str, asked: &[String]) -> Result<Vec<Chosen<'a>>, Failure> {
+fn chosen<'a>(
+    config: &'a Config,
+    file: &str,
+    asked: &[String],
+) -> Result<Vec<Chosen<'a>>, Failure> {
     if let Some(unknown) = asked.iter().find(|name| !config.components.contains_key(*name)) {
         let near = names::nearest(unknown, config.components.keys().map(String::as_str));
         let hint = near.map_or_else(
@@ -180,7 +200,8 @@ fn chosen<'a>(config: &'a Config, file: &str, asked: &[String]) -> Result<Vec<Ch
         return Err(Failure::usage(format!("`{file}` has no component `{unknown}`"), hint));
     }
     let is_asked = |chosen: &Chosen<'_>| {
-        asked.is_empty() || chosen.configured.is_some_and(|(name, _)| asked.iter().any(|asked| asked == name))
+        asked.is_empty()
+            || chosen.configured.is_some_and(|(name, _)| asked.iter().any(|asked| asked == name))
     };
     Ok(config.all().filter(is_asked).collect())
 }
@@ -195,13 +216,20 @@ async fn look<'a>(
     let (bytes, signer) = components::bytes(&chosen)?;
     let contents = Contents::of(&bytes)?;
     let component = components::freely(printer, engines, bytes, &chosen).await?;
-    chosen.check_tools(component.definitions().map(|tool| tool.name.as_str()).collect::<Vec<_>>().into_iter())?;
+    chosen.check_tools(
+        component.definitions().map(|tool| tool.name.as_str()).collect::<Vec<_>>().into_iter(),
+    )?;
     let grants = Arc::new(chosen.grants());
-    let rights = |tool: &toolcell::Tool| tool.rights().cloned().unwrap_or_default().with_granted(Arc::clone(&grants));
-    let mut tools: Vec<_> = component.tools().iter().map(|tool| (tool.definition(), rights(tool))).collect();
+    let rights = |tool: &toolcell::Tool| {
+        tool.rights().cloned().unwrap_or_default().with_granted(Arc::clone(&grants))
+    };
+    let mut tools: Vec<_> =
+        component.tools().iter().map(|tool| (tool.definition(), rights(tool))).collect();
     tools.sort_unstable_by(|(one, _), (other, _)| one.name.cmp(&other.name));
-    let may =
-        tools.iter().map(|(tool, rights)| (tool.name.clone(), effective::effective(rights, tool, None))).collect();
+    let may = tools
+        .iter()
+        .map(|(tool, rights)| (tool.name.clone(), effective::effective(rights, tool, None)))
+        .collect();
     let of = |(tool, rights): &(&Definition, Rights)| {
         let gaps = gaps::of(config, name, rights, tool).into_iter();
         gaps.map(|gap| (tool.name.clone(), gap)).collect::<Vec<_>>()
@@ -217,12 +245,20 @@ impl Seen<'_> {
     /// Imports that have no effect.
     fn inert(&self) -> BTreeSet<String> {
         let imports = self.examination.imports.iter();
-        imports.filter(|(_, standing)| *standing == Inert).map(|(import, _)| import.clone()).collect()
+        imports
+            .filter(|(_, standing)| *standing == Inert)
+            .map(|(import, _)| import.clone())
+            .collect()
     }
 }
 
 /// Compares a component that was loaded with the lock.
-pub(crate) fn standing(lock: &Lock, name: &str, component: &Component, signer: Option<&Signer>) -> Standing {
+pub(crate) fn standing(
+    lock: &Lock,
+    name: &str,
+    component: &Component,
+    signer: Option<&Signer>,
+) -> Standing {
     let now = Approved::of(component, signer.map(|signer| signer.publisher.clone()));
     Difference { old: lock.components.get(name), new: &now }.standing()
 }
@@ -245,7 +281,8 @@ impl Matter<'_> {
     }
 
     fn is_settled(&self) -> bool {
-        let is_locked = |(_, difference): (_, Difference<'_>)| difference.standing() == Standing::Locked;
+        let is_locked =
+            |(_, difference): (_, Difference<'_>)| difference.standing() == Standing::Locked;
         !self.is_found() && self.gone.is_empty() && self.differences().all(is_locked)
     }
 
@@ -256,7 +293,8 @@ impl Matter<'_> {
             shown["path"] = seen.chosen.shown().into();
             shown["signed_by"] = json!(seen.signer);
             shown["given"] = json!(self.given(&seen.chosen));
-            shown["not_granted"] = seen.gaps.iter().map(|(tool, gap)| json!({ "tool": tool, "need": gap })).collect();
+            shown["not_granted"] =
+                seen.gaps.iter().map(|(tool, gap)| json!({ "tool": tool, "need": gap })).collect();
             shown["may"] = seen.may.iter().map(|(tool, may)| (tool.clone(), json!(may))).collect();
             shown
         });
@@ -282,13 +320,18 @@ impl Matter<'_> {
 
     /// Writes the lock, and the record that the configuration is approved.
     fn write(&self) -> Result<(), Failure> {
-        let seen: Vec<_> = self.seen.iter().map(|seen| (seen.name.to_owned(), seen.now.clone())).collect();
+        let seen: Vec<_> =
+            self.seen.iter().map(|seen| (seen.name.to_owned(), seen.now.clone())).collect();
         Ok(self.config.approve(&self.lock, &seen, &self.gone)?)
     }
 
     /// Tells what was approved.
     fn tell(&self, printer: &Printer) {
-        let file = if self.is_found() { format!("`{}` for this user, ", self.file) } else { String::new() };
+        let file = if self.is_found() {
+            format!("`{}` for this user, ", self.file)
+        } else {
+            String::new()
+        };
         let only = self.only().filter(|_| self.is_found());
         let components = match only {
             None if self.is_found() => "its components".to_owned(),
@@ -297,7 +340,12 @@ impl Matter<'_> {
         };
         printer.note("note", &format!("approved: {file}{components} in `{}`", self.lock.shown()));
         if let Some(only) = only {
-            let rest = self.config.components.keys().filter(|name| !only.contains(*name)).map(String::as_str);
+            let rest = self
+                .config
+                .components
+                .keys()
+                .filter(|name| !only.contains(*name))
+                .map(String::as_str);
             let rest = rest.collect::<Vec<_>>().join(", ");
             printer.note("note", &format!("not approved yet: {rest}"));
         }
@@ -321,15 +369,23 @@ mod tests {
             (Listener::Absent, page(9, false), "no terminal to ask at"),
         ] {
             let why = unasked(listener, &page).unwrap_or_default();
-            assert!(why.contains(needle) && why.is_empty() == needle.is_empty(), "{listener:?}: {why}");
+            assert!(
+                why.contains(needle) && why.is_empty() == needle.is_empty(),
+                "{listener:?}: {why}"
+            );
         }
     }
 
     #[test]
     fn nothing_but_a_yes_is_one() {
-        for (answer, expected) in
-            [("y\n", true), (" Yes\r\n", true), ("", false), ("\n", false), ("n", false), ("yep", false)]
-        {
+        for (answer, expected) in [
+            ("y\n", true),
+            (" Yes\r\n", true),
+            ("", false),
+            ("\n", false),
+            ("n", false),
+            ("yep", false),
+        ] {
             assert_eq!(is_yes(answer), expected, "{answer:?}");
         }
     }

@@ -47,8 +47,7 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-const SHORT: &str =
-    "`toolcell --help` shows examples, exit statuses and the environment, `toolcell COMMAND --help` a command";
+const SHORT: &str = "`toolcell --help` shows examples, exit statuses and the environment, `toolcell COMMAND --help` a command";
 
 /// The id of a call without `--id`.
 pub(crate) const DEFAULT_ID: &str = "call-1";
@@ -111,7 +110,13 @@ pub(crate) struct Global {
     #[arg(long, global = true, hide_short_help = true, value_name = "NUMBER", value_parser = number, help_heading = "Global options")]
     pub(crate) seed: Option<u64>,
     /// Start the clock of every call at this date, for instance `2026-01-31T12:00:00Z`, to repeat a run
-    #[arg(long, global = true, hide_short_help = true, value_name = "DATE", help_heading = "Global options")]
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        value_name = "DATE",
+        help_heading = "Global options"
+    )]
     pub(crate) now: Option<Date>,
     /// Limit on the processor time to compile a component that is not in the cache. A second, optimising
     /// compilation runs in the background; its limit is twice this

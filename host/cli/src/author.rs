@@ -33,7 +33,10 @@ pub(crate) fn create(printer: &Printer, args: &NewArgs) -> Result<ExitStatus, Fa
         printer.json(&written)?;
         return Ok(ExitStatus::Ok);
     }
-    printer.note("note", &format!("made `{}`: {}", created.folder.display(), created.files.join(", ")));
+    printer.note(
+        "note",
+        &format!("made `{}`: {}", created.folder.display(), created.files.join(", ")),
+    );
     printer.note("next", "type these commands");
     printer.text(&next.join("\n"))?;
     Ok(ExitStatus::Ok)
@@ -53,13 +56,19 @@ struct BuiltJson<'a> {
 }
 
 /// Builds a project.
-pub(crate) async fn build(printer: &Printer, global: &Global, args: &BuildArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn build(
+    printer: &Printer,
+    global: &Global,
+    args: &BuildArgs,
+) -> Result<ExitStatus, Failure> {
     let built = built(printer, &args.project, args.output.as_deref())?;
     if args.json {
         // A component of Python takes long to compile, and its first call compiles it.
         let tools = match built.language {
             Language::JavaScript | Language::TypeScript => Some(built.tools),
-            Language::Rust | Language::C => Some(test::tools(printer, global, &built.component).await?),
+            Language::Rust | Language::C => {
+                Some(test::tools(printer, global, &built.component).await?)
+            }
             Language::Python | _ => None,
         };
         let warnings = Some(built.warnings).filter(|warnings| !warnings.is_empty());
@@ -81,7 +90,8 @@ pub(crate) async fn build(printer: &Printer, global: &Global, args: &BuildArgs) 
 
 fn built(printer: &Printer, project: &Path, output: Option<&Path>) -> Result<Built, Failure> {
     let spinner = printer.spinner("building");
-    let built = toolcell_build::build_with(project, output, &|step| printer.step(&step.to_string()))?;
+    let built =
+        toolcell_build::build_with(project, output, &|step| printer.step(&step.to_string()))?;
     drop(spinner);
     if !built.warnings.is_empty() {
         printer.note("warning", &built.warnings);

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 use serde_json::json;
 use toolcell::{
-    AbortSignal, CallContext, Event, Executor, Halted, Limits, Message, Provider, Registry, RunEvent, RunFailure,
-    RunOptions, Runner, Sealer, Settled, Usage, agui_events,
+    AbortSignal, CallContext, Event, Executor, Halted, Limits, Message, Provider, Registry,
+    RunEvent, RunFailure, RunOptions, Runner, Sealer, Settled, Usage, agui_events,
 };
 
 use crate::args::{BatchArgs, Global};
@@ -67,16 +67,21 @@ async fn run(
     let context = config::on_behalf(&config, context, args.tenant.as_deref())?;
     context::warn_without_tenant(printer, &config, &context, &components);
     let isolation = config.isolation_of(context.tenant.as_deref());
-    let components: Vec<_> = components.into_iter().map(|chosen| chosen.isolated(isolation)).collect();
+    let components: Vec<_> =
+        components.into_iter().map(|chosen| chosen.isolated(isolation)).collect();
     // A run has one budget for each of its calls: of several components' the smallest.
-    let limits = components.iter().map(|chosen| chosen.limits).reduce(|one, other| one.tightened(&other));
+    let limits =
+        components.iter().map(|chosen| chosen.limits).reduce(|one, other| one.tightened(&other));
     let limits = args.limits.over(limits.unwrap_or_default());
     let options = options(args, context, limits);
     let calls = calls::read(&args.calls, args.calls_format)?;
     if let silent @ 1.. = calls.unreadable.iter().filter(|call| call.id.is_none()).count() {
         let gets = if silent == 1 { "gets" } else { "get" };
         let silent = counted(silent, "call");
-        printer.note("warning", &format!("{silent} cannot be read and, without an id, {gets} no message"));
+        printer.note(
+            "warning",
+            &format!("{silent} cannot be read and, without an id, {gets} no message"),
+        );
     }
     // Without a place for a key questions are sealed all the same; then no later command can answer them.
     let (sealer, unkept) = match state::sealer(global.state_dir.as_deref()) {
@@ -109,7 +114,8 @@ async fn run(
     let given_up = interrupt.given_up();
     let unreadable = calls.unreadable.len();
     let executor = executor.with_additional_events(summary.counter());
-    let batch = Batch { printer, registry, executor, calls, options, given_up, logs: Arc::clone(&logs) };
+    let batch =
+        Batch { printer, registry, executor, calls, options, given_up, logs: Arc::clone(&logs) };
     let halted = match shown {
         Shown::Messages(format) => batch.messages(format).await.map_err(with_policy)?,
         Shown::Events(form) => match batch.events(form).await? {
@@ -120,7 +126,10 @@ async fn run(
     summary.tell(printer, unreadable);
     if let Some(Logged { log_bytes_lost, .. }) = logs.lossy() {
         let lost = Size(log_bytes_lost).rounded();
-        printer.note("warning", &format!("the tools' logs exceeded their limits: {lost} were dropped"));
+        printer.note(
+            "warning",
+            &format!("the tools' logs exceeded their limits: {lost} were dropped"),
+        );
     }
     if let (Some(Halted::AskUser { .. }), Some(failure)) = (&halted, unkept) {
         failure.about("this run's questions cannot be answered later").tell(printer);
@@ -160,14 +169,19 @@ fn context(args: &BatchArgs) -> Result<CallContext, Failure> {
     let context = context::context(args.context.as_deref(), None, None)?;
     if context.resume.is_some() {
         let hint = "answer with `toolcell run COMPONENT TOOL ARGS --answer JSON --state TEXT`";
-        return Err(Failure::usage("a batch cannot answer a question, and `--context` contains an answer", hint));
+        return Err(Failure::usage(
+            "a batch cannot answer a question, and `--context` contains an answer",
+            hint,
+        ));
     }
     Ok(context)
 }
 
 fn options(args: &BatchArgs, context: CallContext, limits: Limits) -> RunOptions {
     let options = RunOptions::default().with_context(context).with_tool_timeout(limits.timeout);
-    let options = options.with_on_tool_error(args.on_tool_error.into()).with_unknown_tools(args.unknown_tools.into());
+    let options = options
+        .with_on_tool_error(args.on_tool_error.into())
+        .with_unknown_tools(args.unknown_tools.into());
     match args.max_concurrency {
         Some(calls) => options.with_max_concurrency(calls as usize),
         None => options,
@@ -230,7 +244,8 @@ impl Logs {
     /// What is to be told, where something was lost.
     fn lossy(&self) -> Option<Logged> {
         let log_bytes_lost = self.lost.load(Ordering::Relaxed);
-        (log_bytes_lost > 0).then(|| Logged { log_bytes: self.kept.load(Ordering::Relaxed), log_bytes_lost })
+        (log_bytes_lost > 0)
+            .then(|| Logged { log_bytes: self.kept.load(Ordering::Relaxed), log_bytes_lost })
     }
 }
 
@@ -252,7 +267,9 @@ impl Batch<'_> {
                         count();
                     }
                 }
-                RunEvent::Settled { message, .. } => drop(messages.insert(message.tool_call_id.clone(), message)),
+                RunEvent::Settled { message, .. } => {
+                    drop(messages.insert(message.tool_call_id.clone(), message))
+                }
                 RunEvent::Error(RunFailure(error)) => return Err(error.into()),
                 RunEvent::Call(_) | _ => {}
             }
@@ -281,7 +298,8 @@ impl Batch<'_> {
     async fn events(self, form: Form) -> Result<ControlFlow<ExitStatus, Option<Halted>>, Failure> {
         let (printer, logs) = (self.printer, Arc::clone(&self.logs));
         let gone = ControlFlow::Break(ExitStatus::Ok);
-        let mut finished = Finished { kind: "run_finished", calls: self.calls.ids().len(), failed: 0 };
+        let mut finished =
+            Finished { kind: "run_finished", calls: self.calls.ids().len(), failed: 0 };
         let unread: Vec<_> = self.calls.unread().map(told).collect();
         for event in &unread {
             finished.failed += 1;
@@ -293,7 +311,9 @@ impl Batch<'_> {
         while let Some(event) = run.next().await {
             match &event {
                 RunEvent::Call(Event::Completed { usage, .. }) => logs.count(usage),
-                RunEvent::Settled { message, .. } => finished.failed += usize::from(message.is_error),
+                RunEvent::Settled { message, .. } => {
+                    finished.failed += usize::from(message.is_error)
+                }
                 RunEvent::Call(_) | RunEvent::Halted(_) | RunEvent::Error(_) | _ => {}
             }
             if form.print(printer, &event)?.is_break() {
@@ -334,8 +354,12 @@ impl Form {
     fn failed(self, printer: &Printer, failure: &Failure) -> Result<ControlFlow<()>, Failure> {
         let (reason, message, hint) = (failure.kind(), failure.message(), failure.hint());
         match self {
-            Self::Own => printer.event(&json!({"type": "error", "reason": reason, "message": message, "hint": hint})),
-            Self::AgUi => printer.event(&json!({"type": "RUN_ERROR", "message": message, "code": reason})),
+            Self::Own => printer.event(
+                &json!({"type": "error", "reason": reason, "message": message, "hint": hint}),
+            ),
+            Self::AgUi => {
+                printer.event(&json!({"type": "RUN_ERROR", "message": message, "code": reason}))
+            }
         }
     }
 
@@ -354,12 +378,16 @@ impl Form {
 
 /// The event of a call that cannot be read.
 fn told(message: Message) -> RunEvent {
-    let settled = Settled::Encoded { id: message.tool_call_id.clone(), content: message.content.clone() };
+    let settled =
+        Settled::Encoded { id: message.tool_call_id.clone(), content: message.content.clone() };
     RunEvent::Settled { settled, message }
 }
 
 /// Prints values until the reader goes away.
-fn each<T>(values: &[T], print: impl Fn(&T) -> Result<ControlFlow<()>, Failure>) -> Result<ControlFlow<()>, Failure> {
+fn each<T>(
+    values: &[T],
+    print: impl Fn(&T) -> Result<ControlFlow<()>, Failure>,
+) -> Result<ControlFlow<()>, Failure> {
     for value in values {
         if print(value)?.is_break() {
             return Ok(ControlFlow::Break(()));

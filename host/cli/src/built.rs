@@ -53,22 +53,29 @@ pub(crate) fn component(path: &Path, again: &Again) -> Result<Option<PathBuf>, F
         return of_project(path, again);
     }
     let shown = manifest.display();
-    let read: Manifest = toml::from_str(&files::manifest(&manifest)?)
-        .map_err(|error| Failure::file(anyhow!("cannot read `{shown}`: {}", error.message()), "correct it"))?;
+    let read: Manifest = toml::from_str(&files::manifest(&manifest)?).map_err(|error| {
+        Failure::file(anyhow!("cannot read `{shown}`: {}", error.message()), "correct it")
+    })?;
     let Some(package) = read.package else {
         let hint = "name the folder of one of its packages, or the file of a component";
-        return Err(Failure::file(anyhow!("`{shown}` is a workspace and has no package of its own"), hint));
+        return Err(Failure::file(
+            anyhow!("`{shown}` is a workspace and has no package of its own"),
+            hint,
+        ));
     };
     // A library's file has the name of its crate, a program's that of its package.
     let library = read.lib.name.unwrap_or_else(|| package.name.replace('-', "_"));
     let names = [format!("{library}.wasm"), format!("{}.wasm", package.name)];
     let written = || beside(path).filter(|file| file.is_file());
     newest(path, &names).or_else(written).map(Some).ok_or_else(|| {
-        let missing = anyhow!("the crate `{}` is not built: `{TARGET}` has no `{}`", package.name, names[0]);
+        let missing =
+            anyhow!("the crate `{}` is not built: `{TARGET}` has no `{}`", package.name, names[0]);
         let is_component = read.lib.crate_type.iter().any(|kind| kind == "cdylib");
         let mut hint = format!("build it: `{}`", build(path));
         if !is_component && !path.join("src/main.rs").is_file() {
-            hint = format!("write `crate-type = [\"cdylib\"]` below `[lib]` in `{shown}`, then {hint}");
+            hint = format!(
+                "write `crate-type = [\"cdylib\"]` below `[lib]` in `{shown}`, then {hint}"
+            );
         }
         Failure::file(missing, hint)
     })
@@ -77,7 +84,9 @@ pub(crate) fn component(path: &Path, again: &Again) -> Result<Option<PathBuf>, F
 /// Whether a file is what a project builds in a folder above it: who runs it is its author.
 pub(crate) fn is_of_project(file: &Path, again: &Again) -> bool {
     let Ok(file) = file.canonicalize() else { return false };
-    let built = |folder: &Path| component(folder, again).ok().flatten().and_then(|built| built.canonicalize().ok());
+    let built = |folder: &Path| {
+        component(folder, again).ok().flatten().and_then(|built| built.canonicalize().ok())
+    };
     file.ancestors().skip(1).take(ABOVE).any(|folder| built(folder).as_ref() == Some(&file))
 }
 
@@ -120,7 +129,8 @@ fn newest(path: &Path, names: &[String]) -> Option<PathBuf> {
             crates.map(|folder| folder.join("target")).collect()
         }
     };
-    let files = targets.iter().flat_map(|target| PROFILES.map(|profile| target.join(TARGET).join(profile)));
+    let files =
+        targets.iter().flat_map(|target| PROFILES.map(|profile| target.join(TARGET).join(profile)));
     let files = files.flat_map(|folder| names.iter().map(move |name| folder.join(name)));
     let written = |file: PathBuf| -> Option<(SystemTime, PathBuf)> {
         let metadata = file.metadata().ok().filter(|metadata| metadata.is_file())?;

@@ -9,7 +9,8 @@ use crate::approve;
 use crate::args::{CheckArgs, Global};
 use crate::clash::Homes;
 use crate::config::{
-    self, Approval, Chosen, Config, Effective, Isolation, Lock, Problem, Signer, Standing, Unset, effective,
+    self, Approval, Chosen, Config, Effective, Isolation, Lock, Problem, Signer, Standing, Unset,
+    effective,
 };
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
@@ -22,7 +23,11 @@ use crate::{clean, components, host, secrets, table, unset};
 const WIDEST: usize = 24;
 
 /// Validates it, and shows it.
-pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn check(
+    printer: &Printer,
+    global: &Global,
+    args: &CheckArgs,
+) -> Result<ExitStatus, Failure> {
     if args.schema {
         printer.json_text(&serde_json::to_string_pretty(&config::schema())?)?;
         return Ok(ExitStatus::Ok);
@@ -34,11 +39,13 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
     };
     let lock = Lock::beside(&config)?;
     let engines = host::engines(printer, global, 1, &config)?;
-    let (mut shown, mut failures, mut components, mut clashes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut shown, mut failures, mut components, mut clashes) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut unapproved, mut developed, mut homes) = (Vec::new(), Vec::new(), Homes::default());
     for chosen in config.all() {
         let loaded = components::one(printer, &engines, &config, &chosen).await;
-        let loaded = loaded.map_err(|failure| failure.about(format_args!("[components.{}]", name(&chosen))));
+        let loaded =
+            loaded.map_err(|failure| failure.about(format_args!("[components.{}]", name(&chosen))));
         if let Ok((component, _)) = &loaded {
             host::optimised(printer, component, &chosen.path).await;
         }
@@ -47,7 +54,11 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
                 let standing = approve::standing(&lock, name(&chosen), component, signer.as_ref());
                 let signer = signer.as_ref();
                 if standing != Standing::Locked {
-                    let list = if chosen.development().is_some() { &mut developed } else { &mut unapproved };
+                    let list = if chosen.development().is_some() {
+                        &mut developed
+                    } else {
+                        &mut unapproved
+                    };
                     list.push(name(&chosen));
                 }
                 if args.json {
@@ -56,13 +67,16 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
                     Value::String(to_text(&config, &chosen, component, signer, standing))
                 }
             }
-            Err(failure) if args.json => json!({ "name": name(&chosen), "error": failure.to_json() }),
+            Err(failure) if args.json => {
+                json!({ "name": name(&chosen), "error": failure.to_json() })
+            }
             Err(_) => Value::Null,
         };
         shown.push(judged);
         match loaded {
             Ok((component, _)) => {
-                let added = component.definitions().map(|tool| homes.add(&tool.name, name(&chosen)));
+                let added =
+                    component.definitions().map(|tool| homes.add(&tool.name, name(&chosen)));
                 clashes.extend(added.filter_map(Result::err));
                 components.push((name(&chosen), component));
             }
@@ -78,17 +92,26 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
         message: clash.message(),
         hint: "leave out one of the two sections: `serve`, `batch` and `tools` refuse the two together".to_owned(),
     });
-    let warnings: Vec<_> = config.warnings.iter().cloned().chain(idle(&config, &components)).chain(clashes).collect();
+    let warnings: Vec<_> =
+        config.warnings.iter().cloned().chain(idle(&config, &components)).chain(clashes).collect();
     let unset = config.unset_values();
     let ok = failures.is_empty() && unset.is_empty();
     let status = if ok { ExitStatus::Ok } else { ExitStatus::Failed };
-    let quotas = config.tenants.keys().map(|name| (name, config.quotas.get(name).copied().unwrap_or(config.quota)));
+    let quotas = config
+        .tenants
+        .keys()
+        .map(|name| (name, config.quotas.get(name).copied().unwrap_or(config.quota)));
     let quotas: BTreeMap<_, _> = quotas.filter(|(_, quota)| !quota.is_empty()).collect();
-    let tools: BTreeMap<_, _> =
-        config.offered.iter().filter_map(|(name, offered)| Some((name, offered.patterns()?))).collect();
+    let tools: BTreeMap<_, _> = config
+        .offered
+        .iter()
+        .filter_map(|(name, offered)| Some((name, offered.patterns()?)))
+        .collect();
     if args.json {
-        let approved = config.approval == Approval::Given && unapproved.is_empty() && developed.is_empty();
-        let unset: Vec<_> = unset.iter().map(|unset| unset_secret(&config, *unset, &components)).collect();
+        let approved =
+            config.approval == Approval::Given && unapproved.is_empty() && developed.is_empty();
+        let unset: Vec<_> =
+            unset.iter().map(|unset| unset_secret(&config, *unset, &components)).collect();
         printer.json(&json!({
             "config": file, "ok": ok, "approved": approved, "in_development": developed, "warnings": warnings, "unset_secrets": unset,
             "components": shown, "quotas": quotas, "tools_of_tenants": tools,
@@ -101,7 +124,8 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
         printer.text(&texts.join("\n\n"))?;
     }
     let quotas = quotas.iter().map(|(name, quota)| format!("tenant {name}: at most {quota}"));
-    let of_tenants: Vec<_> = tools.iter().map(|(name, tools)| offered(name, tools)).chain(quotas).collect();
+    let of_tenants: Vec<_> =
+        tools.iter().map(|(name, tools)| offered(name, tools)).chain(quotas).collect();
     let of_tenants = [of_tenants, secrets::lines(&config)].concat();
     if !of_tenants.is_empty() {
         printer.text(&format!("\n{}", of_tenants.join("\n")))?;
@@ -121,14 +145,21 @@ pub(crate) async fn check(printer: &Printer, global: &Global, args: &CheckArgs) 
         printer.note("warning", &format!("`{file}` {message}"));
     }
     if !unapproved.is_empty() {
-        printer.note("warning", &format!("not approved, or changed since the approval: {}", unapproved.join(", ")));
+        printer.note(
+            "warning",
+            &format!("not approved, or changed since the approval: {}", unapproved.join(", ")),
+        );
     }
     if config.approval == Approval::Missing || !unapproved.is_empty() {
         let approve = config.hint.command("approve", &[], &[]);
-        printer.note("hint", &format!("run {approve}: it shows what is new or changed and asks for your approval"));
+        printer.note(
+            "hint",
+            &format!("run {approve}: it shows what is new or changed and asks for your approval"),
+        );
     } else if ok && !developed.is_empty() {
         let developed = developed.join(", ");
-        let message = format!("`{file}` is valid; not approved, but used in development: {developed}");
+        let message =
+            format!("`{file}` is valid; not approved, but used in development: {developed}");
         printer.note("note", &message);
     } else if ok {
         printer.note("note", &format!("`{file}` is valid, and everything in it is approved"));
@@ -158,7 +189,8 @@ fn idle(config: &Config, components: &[(&str, Component)]) -> Vec<Problem> {
 
 /// The tools whose calls need a value that is not there.
 fn users(config: &Config, unset: Unset<'_>, components: &[(&str, Component)]) -> Vec<String> {
-    let may_need = |tool: &&Tool| tool.rights().is_some_and(|rights| config.may_need(unset, rights));
+    let may_need =
+        |tool: &&Tool| tool.rights().is_some_and(|rights| config.may_need(unset, rights));
     let tools = components.iter().flat_map(|(_, component)| component.tools()).filter(may_need);
     tools.map(|tool| tool.definition().name.clone()).collect()
 }
@@ -170,7 +202,9 @@ fn unset_secret(config: &Config, unset: Unset<'_>, components: &[(&str, Componen
 
 /// What a tool declares and is not granted.
 fn not_granted(config: &Config, chosen: &Chosen<'_>, tool: &Tool) -> Vec<Gap> {
-    tool.rights().map(|rights| gaps::of(config, name(chosen), rights, tool.definition())).unwrap_or_default()
+    tool.rights()
+        .map(|rights| gaps::of(config, name(chosen), rights, tool.definition()))
+        .unwrap_or_default()
 }
 
 fn name<'a>(chosen: &Chosen<'a>) -> &'a str {
@@ -231,7 +265,10 @@ fn limits(limits: &Limits) -> Value {
 }
 
 /// The isolation of each tenant's calls.
-fn tenants<'a>(config: &'a Config, chosen: &Chosen<'_>) -> impl Iterator<Item = (&'a str, Isolation)> {
+fn tenants<'a>(
+    config: &'a Config,
+    chosen: &Chosen<'_>,
+) -> impl Iterator<Item = (&'a str, Isolation)> {
     let own = chosen.isolation;
     config.tenants.keys().map(move |name| (name.as_str(), config.isolation_of(Some(name)).max(own)))
 }
@@ -244,7 +281,12 @@ fn isolation(config: &Config, chosen: &Chosen<'_>) -> String {
 }
 
 fn in_words(limits: &Limits) -> String {
-    format!("at most {}, {} fuel, {}", Time(limits.timeout), Count(limits.fuel), Size(limits.memory))
+    format!(
+        "at most {}, {} fuel, {}",
+        Time(limits.timeout),
+        Count(limits.fuel),
+        Size(limits.memory)
+    )
 }
 
 fn to_text(
@@ -255,9 +297,16 @@ fn to_text(
     standing: Standing,
 ) -> String {
     let limits = &chosen.limits;
-    let mut text = vec![format!("component {} ({}): {}", name(chosen), clean::shown(&chosen.shown()), standing.word())];
+    let mut text = vec![format!(
+        "component {} ({}): {}",
+        name(chosen),
+        clean::shown(&chosen.shown()),
+        standing.word()
+    )];
     text.extend(signer.map(|signer| format!("  signed by {signer}")));
-    text.extend(chosen.development().map(|why| format!("  DEVELOPMENT: used without approval, {why}")));
+    text.extend(
+        chosen.development().map(|why| format!("  DEVELOPMENT: used without approval, {why}")),
+    );
     text.push(format!("  {}", in_words(limits)));
     text.push(format!("  isolation {}", isolation(config, chosen)));
     for tool in component.tools() {

@@ -36,7 +36,11 @@ impl Homes {
         match names::look_alike(self.tools.iter().map(String::as_str)) {
             Some((tool, other)) if stands(Defence::LookAlikes) => {
                 let place = |name: &str| self.homes.get(name).cloned().unwrap_or_default();
-                let message = anyhow!("`{tool}` of `{}` looks like `{other}` of `{}`", place(tool), place(other));
+                let message = anyhow!(
+                    "`{tool}` of `{}` looks like `{other}` of `{}`",
+                    place(tool),
+                    place(other)
+                );
                 let hint = "rename one of the tools, or leave out its component: a model may confuse the two tools";
                 Err(Failure::file(message, hint))
             }

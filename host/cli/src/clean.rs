@@ -77,9 +77,16 @@ mod tests {
     #[test]
     fn a_result_is_exact_for_a_program_and_harmless_for_a_person() {
         let exact = HARMFUL.iter().map(|c| format!("a{c}b 👩{c}🚀\r\n")).collect::<String>();
-        assert_eq!(result(&exact, Reader::Program), Shown { text: exact.as_str().into(), lost: 0, cut: 0 });
+        assert_eq!(
+            result(&exact, Reader::Program),
+            Shown { text: exact.as_str().into(), lost: 0, cut: 0 }
+        );
         let shown = result(&exact, Reader::Person);
-        assert_eq!((shown.text.contains(is_unseen), shown.lost, shown.cut), (false, 2 * HARMFUL.len(), 0), "{shown:?}");
+        assert_eq!(
+            (shown.text.contains(is_unseen), shown.lost, shown.cut),
+            (false, 2 * HARMFUL.len(), 0),
+            "{shown:?}"
+        );
     }
 
     #[test]

@@ -7,11 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use toolcell::{Access, Component, ComponentBytes, ComponentKind, Definition, Grants, Missing, Suggestion, Tool};
+use toolcell::{
+    Access, Component, ComponentBytes, ComponentKind, Definition, Grants, Missing, Suggestion, Tool,
+};
 use toolcell_config::{Error, Rebuilt};
 
 use crate::clash::Homes;
-use crate::config::{self, Approval, Approved, Chosen, Config, Development, Difference, Lock, Signer, Standing};
+use crate::config::{
+    self, Approval, Approved, Chosen, Config, Development, Difference, Lock, Signer, Standing,
+};
 use crate::failure::Failure;
 use crate::host::{self, Engines};
 use crate::printer::Printer;
@@ -20,7 +24,11 @@ use crate::{gaps, grant_text, inspect, remedy, state, unset};
 /// The bytes of a component that is signed and pinned as it has to be, and who signed it if a signature is required.
 pub(crate) fn bytes(chosen: &Chosen<'_>) -> Result<(Vec<u8>, Option<Signer>), Failure> {
     chosen.bytes().map_err(|error| {
-        if let Error::Toolcell(error) = error { Failure::from(error).about(chosen.shown()) } else { error.into() }
+        if let Error::Toolcell(error) = error {
+            Failure::from(error).about(chosen.shown())
+        } else {
+            error.into()
+        }
     })
 }
 
@@ -74,14 +82,22 @@ pub(crate) async fn approved(
     (bytes, signer): (Vec<u8>, Option<Signer>),
 ) -> Result<Component, Failure> {
     let vetted = config.vet(lock, chosen, &bytes, signer.as_ref())?;
-    if let Some(development) =
-        chosen.development().filter(|kind| **kind != Development::Typed || chosen.is_granted_anything())
+    if let Some(development) = chosen
+        .development()
+        .filter(|kind| **kind != Development::Typed || chosen.is_granted_anything())
     {
-        printer
-            .note("warning", &format!("development mode: {} is used without approval, {development}", chosen.shown()));
+        printer.note(
+            "warning",
+            &format!(
+                "development mode: {} is used without approval, {development}",
+                chosen.shown()
+            ),
+        );
     }
     let component = loaded(printer, engines, config, chosen, bytes).await?;
-    if let (Some(Rebuilt), Some((name, _))) = (config.confirm(&vetted, &component)?, chosen.configured) {
+    if let (Some(Rebuilt), Some((name, _))) =
+        (config.confirm(&vetted, &component)?, chosen.configured)
+    {
         let message = format!(
             "the code of the component `{name}` has changed since it was approved; its tools and imports are the same"
         );
@@ -116,7 +132,8 @@ pub(crate) async fn loaded(
     let written = grants.directories.iter().find(|dir| dir.access == Access::Write);
     match (&engines.state, written) {
         (None, _) if !grants.keys.is_empty() => {
-            let message = anyhow!("no place for stored keys: neither `XDG_STATE_HOME` nor `HOME` is set");
+            let message =
+                anyhow!("no place for stored keys: neither `XDG_STATE_HOME` nor `HOME` is set");
             let hint = "pass `--state-dir DIR`: commands with the same DIR share the stored keys";
             return Err(Failure::file(message, hint));
         }
@@ -129,15 +146,23 @@ pub(crate) async fn loaded(
             return Err(Failure::file(message, hint));
         }
         // Found out by the tool it would look like a fault of the tool.
-        (Some(state), written) if written.is_some() || !grants.keys.is_empty() => state::usable(state)?,
+        (Some(state), written) if written.is_some() || !grants.keys.is_empty() => {
+            state::usable(state)?
+        }
         (Some(_) | None, _) => {}
     }
     let component = ComponentBytes::new(bytes, chosen.kind());
-    let loaded = host::load(printer, engine, component, &chosen.path, grants, Missing::Refused).await;
+    let loaded =
+        host::load(printer, engine, component, &chosen.path, grants, Missing::Refused).await;
     match loaded {
         Ok(component) => {
-            chosen
-                .check_tools(component.definitions().map(|tool| tool.name.as_str()).collect::<Vec<_>>().into_iter())?;
+            chosen.check_tools(
+                component
+                    .definitions()
+                    .map(|tool| tool.name.as_str())
+                    .collect::<Vec<_>>()
+                    .into_iter(),
+            )?;
             Ok(component)
         }
         Err(error) if error.is_not_granted() => {
@@ -177,18 +202,29 @@ pub(crate) async fn granted(
 }
 
 /// Why a component cannot be called under its grants: its imports that are not granted.
-pub(crate) fn ungranted(config: &Config, chosen: &Chosen<'_>, component: &Component) -> Option<Failure> {
-    let missing = inspect::missing(component.examination(), component.definitions(), &chosen.grants());
-    let message = || format!("the component imports interfaces that are not granted: {}", missing.join(", "));
-    (!missing.is_empty()).then(|| Failure::not_granted(message(), how_to_grant(config, chosen, component)))
+pub(crate) fn ungranted(
+    config: &Config,
+    chosen: &Chosen<'_>,
+    component: &Component,
+) -> Option<Failure> {
+    let missing =
+        inspect::missing(component.examination(), component.definitions(), &chosen.grants());
+    let message =
+        || format!("the component imports interfaces that are not granted: {}", missing.join(", "));
+    (!missing.is_empty())
+        .then(|| Failure::not_granted(message(), how_to_grant(config, chosen, component)))
 }
 
 /// What a person can do about imports that are not granted: grant what its tools declare, or find out what they need.
 pub(crate) fn how_to_grant(config: &Config, chosen: &Chosen<'_>, component: &Component) -> String {
     if !component.definitions().any(|tool| !tool.needs.is_empty()) {
-        return format!("its tools do not declare their needs: {}", how_to_learn(config, chosen, component));
+        return format!(
+            "its tools do not declare their needs: {}",
+            how_to_learn(config, chosen, component)
+        );
     }
-    let (granted, name) = (Arc::new(chosen.grants()), chosen.configured.map_or("", |(name, _)| name));
+    let (granted, name) =
+        (Arc::new(chosen.grants()), chosen.configured.map_or("", |(name, _)| name));
     let mut needs = Suggestion::default();
     for tool in component.tools() {
         let rights = tool.rights().cloned().unwrap_or_default().with_granted(Arc::clone(&granted));
@@ -222,14 +258,23 @@ pub(crate) fn how_to_learn(config: &Config, chosen: &Chosen<'_>, component: &Com
     let word = chosen.word();
     let call = config.hint.call();
     let proposed = || component.examination().proposal().filter(|_| chosen.configured.is_none());
-    let options: Vec<_> = used_as(chosen).or_else(proposed).into_iter().flat_map(|word| ["--as", word]).collect();
+    let options: Vec<_> =
+        used_as(chosen).or_else(proposed).into_iter().flat_map(|word| ["--as", word]).collect();
     let options = options.as_slice();
     if !call.is_empty() {
-        let words: Vec<_> = std::iter::once(&*word).chain(call.iter().map(String::as_str)).collect();
-        return format!("{} shows what this call asks for", config.hint.command("learn", options, &words));
+        let words: Vec<_> =
+            std::iter::once(&*word).chain(call.iter().map(String::as_str)).collect();
+        return format!(
+            "{} shows what this call asks for",
+            config.hint.command("learn", options, &words)
+        );
     }
     let tool = component.definitions().next().map(|tool| &*tool.name);
-    let learn = config.hint.command("learn", options, &std::iter::once(&*word).chain(tool).collect::<Vec<_>>());
+    let learn = config.hint.command(
+        "learn",
+        options,
+        &std::iter::once(&*word).chain(tool).collect::<Vec<_>>(),
+    );
     format!("{learn} shows what a call asks for: add its arguments to the command")
 }
 
@@ -248,9 +293,12 @@ pub(crate) fn typed(config: &Config, words: &[PathBuf]) -> Result<Vec<PathBuf>, 
     if !words.is_empty() {
         return Ok(words.to_vec());
     }
-    const HINT: &str = "name a component by its file, or write a `toolcell.toml` that names components";
+    const HINT: &str =
+        "name a component by its file, or write a `toolcell.toml` that names components";
     match &config.file {
-        Some(_) if !config.components.is_empty() => Ok(config.components.keys().map(PathBuf::from).collect()),
+        Some(_) if !config.components.is_empty() => {
+            Ok(config.components.keys().map(PathBuf::from).collect())
+        }
         Some(file) => Err(Failure::usage(format!("`{file}` names no component"), HINT)),
         None => Err(config.missing(HINT).into()),
     }
@@ -267,7 +315,10 @@ pub(crate) fn used<'a>(config: &'a Config, word: &Path) -> Result<Chosen<'a>, Fa
 }
 
 /// The components that words stand for, to be used.
-pub(crate) fn chosen<'a>(config: &'a Config, words: &[PathBuf]) -> Result<Vec<Chosen<'a>>, Failure> {
+pub(crate) fn chosen<'a>(
+    config: &'a Config,
+    words: &[PathBuf],
+) -> Result<Vec<Chosen<'a>>, Failure> {
     words.iter().map(|word| used(config, word)).collect()
 }
 
@@ -320,7 +371,8 @@ pub(crate) async fn tools(
         let component = match used {
             Ok(component) => component,
             Err(failure) if left_out.allows(&failure, components.len()) => {
-                let message = format!("the tools of `{}` are left out: {}", chosen.word(), failure.message());
+                let message =
+                    format!("the tools of `{}` are left out: {}", chosen.word(), failure.message());
                 printer.note("warning", &message);
                 printer.note("hint", failure.hint());
                 continue;
@@ -331,7 +383,9 @@ pub(crate) async fn tools(
         for tool in component.tools() {
             let name = &tool.definition().name;
             homes.add(name, &chosen.shown())?;
-            for (_, problem) in tool.rights().into_iter().flat_map(|rights| config.unset_of(rights, tenant)) {
+            for (_, problem) in
+                tool.rights().into_iter().flat_map(|rights| config.unset_of(rights, tenant))
+            {
                 printer.note("warning", &unset::told(problem, &[name]));
                 printer.note("hint", &problem.hint);
             }

@@ -14,9 +14,10 @@ use crate::{built, env, target};
 
 pub(crate) use toolcell_config::effective::{self, Effective};
 pub(crate) use toolcell_config::{
-    Approval, ApprovalState as Standing, Approved, ComponentConfig as Configured, Configuration as Config, Development,
-    Difference, Found, HintCommand as Again, Isolation, Keys, Lock, NAME, Page, Problem, ResolvedComponent as Chosen,
-    RuleOf, Section, Signer, Unset, Wanted, WrittenRule, quoted, schema, unusual,
+    Approval, ApprovalState as Standing, Approved, ComponentConfig as Configured,
+    Configuration as Config, Development, Difference, Found, HintCommand as Again, Isolation, Keys,
+    Lock, NAME, Page, Problem, ResolvedComponent as Chosen, RuleOf, Section, Signer, Unset, Wanted,
+    WrittenRule, quoted, schema, unusual,
 };
 
 /// Finds and reads it.
@@ -26,7 +27,8 @@ pub(crate) fn read(global: &Global) -> Result<Config, Failure> {
 
 /// The same with the values of these secrets alone.
 pub(crate) fn read_with(global: &Global, wanted: Wanted) -> Result<Config, Failure> {
-    let mut options = ReadOptions::from_environment().with_wanted(wanted).with_hint_command(again(global));
+    let mut options =
+        ReadOptions::from_environment().with_wanted(wanted).with_hint_command(again(global));
     if let Some(dir) = &global.cache_dir {
         options = options.with_cache_dir(dir);
     }
@@ -37,14 +39,20 @@ pub(crate) fn read_with(global: &Global, wanted: Wanted) -> Result<Config, Failu
         (Some(named), _) => Ok(Config::read_with(named, options)?),
         (None, Some(named)) => {
             let read = Config::read_with(named, options).map_err(Failure::from);
-            read.map_err(|failure| failure.about("the configuration that the variable `TOOLCELL_CONFIG` names"))
+            read.map_err(|failure| {
+                failure.about("the configuration that the variable `TOOLCELL_CONFIG` names")
+            })
         }
         (None, None) => Ok(Config::find(options)?),
     }
 }
 
 /// The same with these components under the grants that were typed: `--grant`.
-pub(crate) fn with_typed(config: Config, components: &[PathBuf], grants: &[String]) -> Result<Config, Failure> {
+pub(crate) fn with_typed(
+    config: Config,
+    components: &[PathBuf],
+    grants: &[String],
+) -> Result<Config, Failure> {
     let mut components = components.iter().filter(|_| !grants.is_empty());
     components.try_fold(config, |config, component| {
         let component = word(&config, component)?;
@@ -58,9 +66,15 @@ pub(crate) fn word(config: &Config, word: &Path) -> Result<PathBuf, Failure> {
     if word.to_str().is_some_and(|name| config.components.contains_key(name)) {
         return Ok(word.to_owned());
     }
-    if let Some(text) = word.to_str().filter(|text| target::looks_like_arguments(text) && !word.exists()) {
-        let message = format!("`{}` is an argument, and the component comes first", target::shortened(text));
-        return Err(Failure::usage(message, "for the component of this folder, write `.` before it"));
+    if let Some(text) =
+        word.to_str().filter(|text| target::looks_like_arguments(text) && !word.exists())
+    {
+        let message =
+            format!("`{}` is an argument, and the component comes first", target::shortened(text));
+        return Err(Failure::usage(
+            message,
+            "for the component of this folder, write `.` before it",
+        ));
     }
     let is_here = word == Path::new(HERE);
     let only = config.components.keys().next().filter(|_| is_here && config.components.len() == 1);
@@ -74,9 +88,10 @@ pub(crate) fn word(config: &Config, word: &Path) -> Result<PathBuf, Failure> {
 /// The error of a command that names no component, where nothing says which one is meant.
 fn nothing_here(config: &Config) -> Failure {
     match &config.file {
-        Some(file) if !config.components.is_empty() => {
-            Failure::usage(format!("`{file}` configures several components: name one"), config.listed())
-        }
+        Some(file) if !config.components.is_empty() => Failure::usage(
+            format!("`{file}` configures several components: name one"),
+            config.listed(),
+        ),
         _ if config.is_foreign() => config.missing("").into(),
         _ => Failure::usage(
             "no component is named, and none is found: there is no project in this folder, and no component in a `toolcell.toml`",
@@ -85,7 +100,8 @@ fn nothing_here(config: &Config) -> Failure {
                     "name the file of a component, for instance {}",
                     config.hint.command("inspect", &[], &[&file])
                 ),
-                None => "make a tool with `toolcell new NAME`, or name the file of a component".to_owned(),
+                None => "make a tool with `toolcell new NAME`, or name the file of a component"
+                    .to_owned(),
             },
         ),
     }
@@ -93,8 +109,11 @@ fn nothing_here(config: &Config) -> Failure {
 
 /// The first component file in this folder.
 pub(crate) fn file_here() -> Option<String> {
-    let files = std::fs::read_dir(".").ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    files.filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "wasm")).min()
+    let files =
+        std::fs::read_dir(".").ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    files
+        .filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "wasm"))
+        .min()
 }
 
 /// How the next command begins as this one did. A variable may have been set for one command alone: it is said as an option.
@@ -107,7 +126,8 @@ fn again(global: &Global) -> Again {
         ("--state-dir", global.state_dir.as_deref().map(path)),
         ("--compile-time", compile_time.map(|time| time.to_string())),
     ];
-    let options = typed.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?])).flatten();
+    let options =
+        typed.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?])).flatten();
     Again::new(env::program(), options)
 }
 
@@ -119,13 +139,17 @@ pub(crate) fn on_behalf(
 ) -> Result<CallContext, Failure> {
     if let Some(tenant) = tenant {
         if config.file.is_none() {
-            let hint =
-                "leave `--tenant` out, or name the configuration with the section [tenants.NAME]: `--config FILE`";
-            let message = format!("`--tenant` needs a configuration that names the tenant, and no `{NAME}` was found");
+            let hint = "leave `--tenant` out, or name the configuration with the section [tenants.NAME]: `--config FILE`";
+            let message = format!(
+                "`--tenant` needs a configuration that names the tenant, and no `{NAME}` was found"
+            );
             return Err(Failure::usage(message, hint));
         }
         if context.tenant.as_deref().is_some_and(|other| other != tenant) {
-            return Err(Failure::usage("two tenants: `--tenant` and `tenant` in `--context`", "leave one of them out"));
+            return Err(Failure::usage(
+                "two tenants: `--tenant` and `tenant` in `--context`",
+                "leave one of them out",
+            ));
         }
         context.tenant = Some(tenant.to_owned());
     }
@@ -139,13 +163,22 @@ pub(crate) fn on_behalf(
 }
 
 /// Those of the tools that are offered to the tenant of a call. Without a tenant all are.
-pub(crate) fn offered(config: &Config, context: &CallContext, tools: impl IntoIterator<Item = Tool>) -> Vec<Tool> {
-    let is_offered = |tool: &Tool| config.offers(context.tenant.as_deref(), &tool.definition().name);
+pub(crate) fn offered(
+    config: &Config,
+    context: &CallContext,
+    tools: impl IntoIterator<Item = Tool>,
+) -> Vec<Tool> {
+    let is_offered =
+        |tool: &Tool| config.offers(context.tenant.as_deref(), &tool.definition().name);
     tools.into_iter().filter(is_offered).collect()
 }
 
 /// The error of a tenant that is none of the configuration's.
-pub(crate) fn unknown_tenant<'a>(file: &str, known: impl Iterator<Item = &'a String> + Clone, tenant: &str) -> Failure {
+pub(crate) fn unknown_tenant<'a>(
+    file: &str,
+    known: impl Iterator<Item = &'a String> + Clone,
+    tenant: &str,
+) -> Failure {
     let near = names::nearest(tenant, known.clone().map(String::as_str));
     let known = known.map(String::as_str).collect::<Vec<_>>().join(", ");
     let hint = match near {
@@ -153,7 +186,9 @@ pub(crate) fn unknown_tenant<'a>(file: &str, known: impl Iterator<Item = &'a Str
         None if known.is_empty() => {
             "it has no tenants: a tenant is a section [tenants.NAME], which may be empty".to_owned()
         }
-        None => format!("its tenants: {known}; a new one needs a section [tenants.NAME], which may be empty"),
+        None => format!(
+            "its tenants: {known}; a new one needs a section [tenants.NAME], which may be empty"
+        ),
     };
     Failure::usage(format!("`{file}` names no tenant `{}`", tenant.escape_debug()), hint)
 }

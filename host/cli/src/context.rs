@@ -14,13 +14,19 @@ use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::{clean, json_slip};
 
-const KEYS: [&str; 8] = ["session_id", "request_id", "thread_id", "run_id", "tenant", "metadata", "attempt", "resume"];
+const KEYS: [&str; 8] =
+    ["session_id", "request_id", "thread_id", "run_id", "tenant", "metadata", "attempt", "resume"];
 const RESUME_KEYS: [&str; 2] = ["answer", "state"];
 
 /// The context of a call.
-pub(crate) fn context(typed: Option<&str>, answer: Option<&str>, state: Option<&str>) -> Result<CallContext, Failure> {
+pub(crate) fn context(
+    typed: Option<&str>,
+    answer: Option<&str>,
+    state: Option<&str>,
+) -> Result<CallContext, Failure> {
     let mut context = CallContext::default();
-    let object = typed.map(|typed| object("--context", &json("--context", typed)?, &KEYS)).transpose()?;
+    let object =
+        typed.map(|typed| object("--context", &json("--context", typed)?, &KEYS)).transpose()?;
     for (key, value) in object.unwrap_or_default() {
         match key.as_str() {
             "session_id" => context.session_id = Some(field(&key, &value, "a string", "\"abc\"")?),
@@ -56,9 +62,12 @@ pub(crate) fn warn_without_tenant(
     components: &[Chosen<'_>],
 ) {
     let is_configured = components.iter().any(|chosen| chosen.configured.is_some());
-    if let (Some(file), None, false, true) = (&config.file, &context.tenant, config.tenants.is_empty(), is_configured) {
-        let message =
-            format!("`{file}` defines tenants, and `--tenant` is not given: the full grants of the component apply");
+    if let (Some(file), None, false, true) =
+        (&config.file, &context.tenant, config.tenants.is_empty(), is_configured)
+    {
+        let message = format!(
+            "`{file}` defines tenants, and `--tenant` is not given: the full grants of the component apply"
+        );
         printer.note("warning", &message);
     }
 }
@@ -66,7 +75,9 @@ pub(crate) fn warn_without_tenant(
 /// JSON, or a bare word that stands for itself.
 fn json_or_text(what: &str, typed: &str) -> Result<Json, Failure> {
     match json(what, typed) {
-        Err(_) if !typed.trim_start().starts_with(['{', '[', '"']) => Ok(Json::from(serde_json::Value::from(typed))),
+        Err(_) if !typed.trim_start().starts_with(['{', '[', '"']) => {
+            Ok(Json::from(serde_json::Value::from(typed)))
+        }
         judged => judged,
     }
 }
@@ -74,7 +85,10 @@ fn json_or_text(what: &str, typed: &str) -> Result<Json, Failure> {
 fn resume(value: &Json) -> Result<Resume, Failure> {
     let mut object = object("`resume` in `--context`", value, &RESUME_KEYS)?;
     let answer = object.remove("answer").ok_or_else(|| {
-        Failure::usage("`resume` in `--context` has no `answer`", r#"write {"resume": {"answer": …, "state": …}}"#)
+        Failure::usage(
+            "`resume` in `--context` has no `answer`",
+            r#"write {"resume": {"answer": …, "state": …}}"#,
+        )
     })?;
     Ok(Resume { answer, state: object.remove("state") })
 }
@@ -109,12 +123,20 @@ fn object(what: &str, value: &Json, keys: &[&str]) -> Result<BTreeMap<String, Js
         Some(unknown) => {
             let hint = names::nearest(unknown, keys.iter().copied());
             let hint = hint.map_or_else(known, |near| format!("did you mean `{near}`?"));
-            Err(Failure::usage(format!("{what} has an unknown key `{}`", unknown.escape_debug()), hint))
+            Err(Failure::usage(
+                format!("{what} has an unknown key `{}`", unknown.escape_debug()),
+                hint,
+            ))
         }
     }
 }
 
-fn field<T: DeserializeOwned>(key: &str, value: &Json, expected: &str, example: &str) -> Result<T, Failure> {
+fn field<T: DeserializeOwned>(
+    key: &str,
+    value: &Json,
+    expected: &str,
+    example: &str,
+) -> Result<T, Failure> {
     serde_json::from_str(value.as_str()).map_err(|_| {
         Failure::usage(
             format!("`{key}` in `--context` is not {expected}"),

@@ -32,7 +32,14 @@ pub(crate) fn program() -> String {
 
 /// What this command reads itself, for a child that is to find the same.
 pub(crate) fn own() -> impl Iterator<Item = (OsString, OsString)> {
-    let names = ["CARGO_TARGET_DIR", "HOME", "TOOLCELL_CONFIG", "TOOLCELL_LOG", "XDG_CACHE_HOME", "XDG_STATE_HOME"];
+    let names = [
+        "CARGO_TARGET_DIR",
+        "HOME",
+        "TOOLCELL_CONFIG",
+        "TOOLCELL_LOG",
+        "XDG_CACHE_HOME",
+        "XDG_STATE_HOME",
+    ];
     names.into_iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)))
 }
 
@@ -59,7 +66,9 @@ pub(crate) fn config() -> Option<PathBuf> {
 /// A variable that other programs take a proxy from, and its value. Requests of tools do not.
 pub(crate) fn proxy() -> Option<(&'static str, String)> {
     let names = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
-    names.into_iter().find_map(|name| Some((name, std::env::var(name).ok().filter(|value| !value.is_empty())?)))
+    names
+        .into_iter()
+        .find_map(|name| Some((name, std::env::var(name).ok().filter(|value| !value.is_empty())?)))
 }
 
 /// Where the supervisor that started the command hears of it.
@@ -74,12 +83,16 @@ pub(crate) fn current_dir() -> io::Result<PathBuf> {
 
 /// Where compiled components are kept unless the command line says otherwise.
 pub(crate) fn cache_dir() -> Option<PathBuf> {
-    absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache"))).map(|dir| dir.join("toolcell"))
+    absolute("XDG_CACHE_HOME")
+        .or_else(|| Some(absolute("HOME")?.join(".cache")))
+        .map(|dir| dir.join("toolcell"))
 }
 
 /// Where the key of open questions is kept unless the command line says otherwise.
 pub(crate) fn state_dir() -> Option<PathBuf> {
-    absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state"))).map(|dir| dir.join("toolcell"))
+    absolute("XDG_STATE_HOME")
+        .or_else(|| Some(absolute("HOME")?.join(".local/state")))
+        .map(|dir| dir.join("toolcell"))
 }
 
 fn absolute(name: &str) -> Option<PathBuf> {

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use serde_json::json;
 use toolcell::{
-    BadRule, CallContext, Component, Decision, Denial, Egress, HttpRule, InvokeRule, KeyRule, Layer, PathRule, Request,
-    Rights, Route, Suggestion, Tool, toml_text,
+    BadRule, CallContext, Component, Decision, Denial, Egress, HttpRule, InvokeRule, KeyRule,
+    Layer, PathRule, Request, Rights, Route, Suggestion, Tool, toml_text,
 };
 
 use crate::args::{ExplainArgs, Global};
@@ -42,14 +42,19 @@ pub(crate) struct Rule {
 }
 
 /// Explains.
-pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn explain(
+    printer: &Printer,
+    global: &Global,
+    args: &ExplainArgs,
+) -> Result<ExitStatus, Failure> {
     let config = config::read_with(global, Wanted::None)?;
     let Some((component, tool, request)) = args.words() else { return Err(missing(&config, &[])) };
-    let request =
-        Request::parse(&request).map_err(|bad| unreadable(&config, (&component, tool.as_deref(), &request), &bad))?;
+    let request = Request::parse(&request)
+        .map_err(|bad| unreadable(&config, (&component, tool.as_deref(), &request), &bad))?;
     let context = config::on_behalf(&config, CallContext::default(), args.tenant.as_deref())?;
     let engines = host::engines(printer, global, 1, &config)?;
-    let Found { chosen, component, tool } = find(printer, &engines, &config, &component, tool.as_deref()).await?;
+    let Found { chosen, component, tool } =
+        find(printer, &engines, &config, &component, tool.as_deref()).await?;
     let name = tool.definition().name.as_str();
     let called = if let Request::Invoke { tool, .. } = &request { Some(&**tool) } else { None };
     let reached = std::iter::once(name).chain(called);
@@ -81,14 +86,21 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
     let rule = deciding(&config, &chosen, (context.tenant.as_deref(), name), &request, &answer);
     let file = config.file.as_deref().unwrap_or_default();
     let is_allowed = matches!(answer, Answer::Allowed | Answer::Unresolved(_));
-    let origin = if let (true, Request::Secret { name } | Request::Reveal { name }) = (is_allowed, &request) {
+    let origin = if let (true, Request::Secret { name } | Request::Reveal { name }) =
+        (is_allowed, &request)
+    {
         config.origin(context.tenant.as_deref(), name).map(|origin| (name, origin))
     } else {
         None
     };
-    let unset = if is_allowed { unset_of(global, &rights, context.tenant.as_deref())? } else { BTreeMap::new() };
+    let unset = if is_allowed {
+        unset_of(global, &rights, context.tenant.as_deref())?
+    } else {
+        BTreeMap::new()
+    };
     // A request can be allowed in a component that cannot be called.
-    let unusable = is_allowed.then(|| components::ungranted(&config, &chosen, &component)).flatten();
+    let unusable =
+        is_allowed.then(|| components::ungranted(&config, &chosen, &component)).flatten();
     let status = match &unusable {
         Some(failure) => failure.status(),
         None if is_allowed => ExitStatus::Ok,
@@ -110,8 +122,10 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
         match answer {
             Answer::Denied(denial) => shown["denial"] = json!(denial),
             Answer::Private(networks) => {
-                let grant = format!("http = [{}]", with_private(&rights, &request, &covering, &networks));
-                shown["denial"] = json!({ "layer": "network", "request": request.to_string(), "grant": grant });
+                let grant =
+                    format!("http = [{}]", with_private(&rights, &request, &covering, &networks));
+                shown["denial"] =
+                    json!({ "layer": "network", "request": request.to_string(), "grant": grant });
                 shown["private"] = json!(networks);
             }
             Answer::Allowed | Answer::Unresolved(_) => {}
@@ -124,8 +138,12 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
     let asker = Asker { config: &config, chosen: &chosen, tenant, definition, rights: &rights };
     match &answer {
         Answer::Allowed | Answer::Unresolved(_) => {
-            printer
-                .text(&rule.as_ref().map_or_else(|| "allowed".to_owned(), |rule| format!("allowed by {}", by(rule))))?;
+            printer.text(
+                &rule.as_ref().map_or_else(
+                    || "allowed".to_owned(),
+                    |rule| format!("allowed by {}", by(rule)),
+                ),
+            )?;
         }
         Answer::Denied(denial) => {
             let by = rule.as_ref().map(|rule| format!(", by {}", by(rule))).unwrap_or_default();
@@ -137,16 +155,22 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
             }
         }
         Answer::Private(networks) => {
-            let by =
-                rule.as_ref().map(|rule| format!("; the rule {} names no such network", by(rule))).unwrap_or_default();
-            printer.text(&format!("`{request}` is denied: its host is on a private network{by}"))?;
+            let by = rule
+                .as_ref()
+                .map(|rule| format!("; the rule {} names no such network", by(rule)))
+                .unwrap_or_default();
+            printer
+                .text(&format!("`{request}` is denied: its host is on a private network{by}"))?;
             if is_usable {
                 asker.let_through(&request, networks).tell(printer);
             }
         }
     }
     if !is_usable {
-        printer.note("note", &format!("no call can make this request, whatever is granted: {NOTHING}"));
+        printer.note(
+            "note",
+            &format!("no call can make this request, whatever is granted: {NOTHING}"),
+        );
     } else if let Answer::Unresolved(problem) = &answer {
         printer.note("note", &format!("a call would fail now: {problem}"));
     }
@@ -168,14 +192,22 @@ pub(crate) async fn explain(printer: &Printer, global: &Global, args: &ExplainAr
 
 /// The secrets without a usable value that the tool may use: its calls are refused. Looked at after the component was asked
 /// for its tools, so that no guest code runs beside a value.
-fn unset_of(global: &Global, rights: &Rights, tenant: Option<&str>) -> Result<BTreeMap<String, Problem>, Failure> {
+fn unset_of(
+    global: &Global,
+    rights: &Rights,
+    tenant: Option<&str>,
+) -> Result<BTreeMap<String, Problem>, Failure> {
     let granted = rights.granted();
     let names: Vec<_> = granted.secrets.keys().chain(&granted.reveal).cloned().collect();
     if names.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let config = config::read_with(global, Wanted::Only { names, tenant: tenant.map(str::to_owned) })?;
-    Ok(config.unset_of(rights, tenant).map(|(name, problem)| (name.clone(), problem.clone())).collect())
+    let config =
+        config::read_with(global, Wanted::Only { names, tenant: tenant.map(str::to_owned) })?;
+    Ok(config
+        .unset_of(rights, tenant)
+        .map(|(name, problem)| (name.clone(), problem.clone()))
+        .collect())
 }
 
 /// The forms of a request.
@@ -202,15 +234,26 @@ const BEGUN: [&str; 14] = [
 ];
 
 /// The error of a last word that is no request. One without a space is probably a component or a tool.
-fn unreadable(config: &Config, (component, tool, word): (&Path, Option<&str>, &str), bad: &BadRule) -> Failure {
-    let capitals = word.trim().split_once(' ').map(|(method, rest)| format!("{} {rest}", method.to_ascii_uppercase()));
+fn unreadable(
+    config: &Config,
+    (component, tool, word): (&Path, Option<&str>, &str),
+    bad: &BadRule,
+) -> Failure {
+    let capitals = word
+        .trim()
+        .split_once(' ')
+        .map(|(method, rest)| format!("{} {rest}", method.to_ascii_uppercase()));
     if let Some(capitals) = capitals.filter(|capitals| Request::parse(capitals).is_ok()) {
-        return Failure::usage(bad.to_string(), format!("did you mean {}?", config::quoted(&capitals)));
+        return Failure::usage(
+            bad.to_string(),
+            format!("did you mean {}?", config::quoted(&capitals)),
+        );
     }
     if word.trim().contains(' ') {
         return Failure::usage(bad.to_string(), format!("{FORMS}, in quotes for the shell"));
     }
-    let mut words: Vec<_> = [Some(component.to_string_lossy()), tool.map(Into::into)].into_iter().flatten().collect();
+    let mut words: Vec<_> =
+        [Some(component.to_string_lossy()), tool.map(Into::into)].into_iter().flatten().collect();
     words.retain(|word| word != HERE);
     words.push(word.into());
     missing(config, &words.iter().map(|word| &**word).collect::<Vec<_>>())
@@ -224,17 +267,28 @@ fn missing(config: &Config, words: &[&str]) -> Failure {
         let message = format!("the request `{}` is not whole", begun.escape_debug());
         return Failure::usage(message, format!("{FORMS}, in quotes for the shell"));
     }
-    let after = words.last().map(|word| format!(" after `{}`", word.escape_debug())).unwrap_or_default();
+    let after =
+        words.last().map(|word| format!(" after `{}`", word.escape_debug())).unwrap_or_default();
     // An address alone: its method was left out.
-    let got = words.last().map(|word| format!("GET {word}")).filter(|got| Request::parse(got).is_ok());
+    let got =
+        words.last().map(|word| format!("GET {word}")).filter(|got| Request::parse(got).is_ok());
     let (before, request) = match &got {
         Some(got) => (&words[..words.len() - 1], &**got),
         None => (words, "GET https://example.com/x"),
     };
-    let named = config.components.keys().next().cloned().or_else(config::file_here).filter(|_| before.is_empty());
+    let named = config
+        .components
+        .keys()
+        .next()
+        .cloned()
+        .or_else(config::file_here)
+        .filter(|_| before.is_empty());
     let before = [named.as_deref().as_slice(), before].concat();
     let example = config.hint.command("explain", &[], &[&before[..], &[request]].concat());
-    Failure::usage(format!("the request is missing{after}"), format!("{FORMS}; for instance {example}"))
+    Failure::usage(
+        format!("the request is missing{after}"),
+        format!("{FORMS}; for instance {example}"),
+    )
 }
 
 /// The decision, as a call comes to it.
@@ -247,7 +301,9 @@ pub(crate) async fn decided_by(egress: &Egress, rights: &Rights, request: &Reque
     if let Request::Http { method, target } = request {
         return match egress.route(rights, *method, target).await {
             Route::Denied(denial) => Answer::Denied(denial),
-            Route::Private(networks) => Answer::Private(networks.iter().map(ToString::to_string).collect()),
+            Route::Private(networks) => {
+                Answer::Private(networks.iter().map(ToString::to_string).collect())
+            }
             Route::Unresolved(problem) => Answer::Unresolved(problem),
             Route::Open | _ => Answer::Allowed,
         };
@@ -274,9 +330,16 @@ pub(crate) fn with_private<'a>(
 }
 
 /// Says that a call would be refused, whatever the tool may do.
-fn unapproved(printer: &Printer, config: &Config, chosen: &Chosen<'_>, component: &Component) -> Result<(), Failure> {
+fn unapproved(
+    printer: &Printer,
+    config: &Config,
+    chosen: &Chosen<'_>,
+    component: &Component,
+) -> Result<(), Failure> {
     let signer = components::bytes(chosen)?.1;
-    if chosen.development().is_none() && !components::is_approved(config, chosen, component, signer.as_ref())? {
+    if chosen.development().is_none()
+        && !components::is_approved(config, chosen, component, signer.as_ref())?
+    {
         let approve = config.hint.command("approve", &[], &[]);
         printer.note(
             "note",
@@ -302,47 +365,69 @@ pub(crate) fn deciding(
     let place = match answer {
         Answer::Allowed | Answer::Unresolved(_) | Answer::Private(_) => {
             let place = ["components", name, "grants", granted];
-            let covers = |item: &Item| covers(request, &item.text, configured.grants.directories.as_slice());
-            let found = lines.items(&place).into_iter().find(covers).map(|Item { text, line, .. }| {
-                let directory = configured.grants.directories.iter().find(|granted| granted.name == text);
-                let text = match request {
-                    Request::File { .. } => directory.map_or(text, |found| format!("{} {}", found.access, found.name)),
-                    Request::Environment { .. } | Request::Secret { .. } | Request::Reveal { .. } => {
-                        request.to_string()
-                    }
-                    Request::Http { .. } | Request::Key { .. } | Request::Keys { .. } | _ => text,
-                };
-                Rule { text, line }
-            });
+            let covers =
+                |item: &Item| covers(request, &item.text, configured.grants.directories.as_slice());
+            let found =
+                lines.items(&place).into_iter().find(covers).map(|Item { text, line, .. }| {
+                    let directory =
+                        configured.grants.directories.iter().find(|granted| granted.name == text);
+                    let text = match request {
+                        Request::File { .. } => directory
+                            .map_or(text, |found| format!("{} {}", found.access, found.name)),
+                        Request::Environment { .. }
+                        | Request::Secret { .. }
+                        | Request::Reveal { .. } => request.to_string(),
+                        Request::Http { .. } | Request::Key { .. } | Request::Keys { .. } | _ => {
+                            text
+                        }
+                    };
+                    Rule { text, line }
+                });
             let scratch = || {
                 let line = lines.line(&["components", name, "grants", "scratch"])?;
                 Some(Rule { text: "scratch".to_owned(), line })
             };
             return found.or_else(scratch);
         }
-        Answer::Denied(Denial { layer: Layer::Tool, .. }) => vec!["components", name, "tools", tool, narrowed],
+        Answer::Denied(Denial { layer: Layer::Tool, .. }) => {
+            vec!["components", name, "tools", tool, narrowed]
+        }
         Answer::Denied(Denial { layer: Layer::Tenant, .. }) => vec!["tenants", tenant?, narrowed],
         Answer::Denied(_) => return None,
     };
     let (text, line) = (lines.text_at(&place)?, lines.line(&place)?);
-    Some(Rule { text: format!("{narrowed} = {}", text.split_whitespace().collect::<Vec<_>>().join(" ")), line })
+    Some(Rule {
+        text: format!("{narrowed} = {}", text.split_whitespace().collect::<Vec<_>>().join(" ")),
+        line,
+    })
 }
 
 /// Whether a rule as it is written covers a request.
-pub(crate) fn covers(request: &Request<'_>, rule: &str, directories: &[toolcell::Directory]) -> bool {
+pub(crate) fn covers(
+    request: &Request<'_>,
+    rule: &str,
+    directories: &[toolcell::Directory],
+) -> bool {
     match request {
         Request::Http { .. } => rule.parse().is_ok_and(|rule| is_within(request, &rule)),
         Request::File { access, path } => {
             let granted = directories.iter().find(|directory| directory.name == rule);
-            let rule = granted.and_then(|directory| PathRule::new(directory.access, &directory.name).ok());
+            let rule =
+                granted.and_then(|directory| PathRule::new(directory.access, &directory.name).ok());
             rule.is_some_and(|rule| rule.covers(*access, path))
         }
-        Request::Key { access, key } => rule.parse().is_ok_and(|rule: KeyRule| rule.covers(*access, key)),
-        Request::Keys { prefix } => {
-            rule.parse().is_ok_and(|rule: KeyRule| rule.covers_prefix(toolcell::Access::Read, prefix))
+        Request::Key { access, key } => {
+            rule.parse().is_ok_and(|rule: KeyRule| rule.covers(*access, key))
         }
-        Request::Invoke { tool, own } => rule.parse().is_ok_and(|rule: InvokeRule| rule.covers(tool, *own)),
-        Request::Environment { name } | Request::Secret { name } | Request::Reveal { name } => rule == name,
+        Request::Keys { prefix } => rule
+            .parse()
+            .is_ok_and(|rule: KeyRule| rule.covers_prefix(toolcell::Access::Read, prefix)),
+        Request::Invoke { tool, own } => {
+            rule.parse().is_ok_and(|rule: InvokeRule| rule.covers(tool, *own))
+        }
+        Request::Environment { name } | Request::Secret { name } | Request::Reveal { name } => {
+            rule == name
+        }
         _ => false,
     }
 }
@@ -372,6 +457,10 @@ pub(crate) async fn find<'a>(
     Ok(Found { chosen, component, tool })
 }
 
-async fn load(printer: &Printer, engines: &Engines<'_>, chosen: &Chosen<'_>) -> Result<Component, Failure> {
+async fn load(
+    printer: &Printer,
+    engines: &Engines<'_>,
+    chosen: &Chosen<'_>,
+) -> Result<Component, Failure> {
     components::freely(printer, engines, components::bytes(chosen)?.0, chosen).await
 }

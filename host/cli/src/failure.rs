@@ -66,7 +66,13 @@ impl Failure {
 
     /// A file cannot be used.
     pub(crate) fn file(error: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
-        Self { kind: "file", status: ExitStatus::Failed, error: error.into(), hint: hint.into(), problems: Vec::new() }
+        Self {
+            kind: "file",
+            status: ExitStatus::Failed,
+            error: error.into(),
+            hint: hint.into(),
+            problems: Vec::new(),
+        }
     }
 
     /// No tool has this name.
@@ -190,15 +196,22 @@ impl Failure {
 
     /// What a child's words say.
     pub(crate) fn of_words(words: &str) -> Self {
-        let Ok(Words { kind, status, message, causes, hint, problems }) = serde_json::from_str(words) else {
-            return Self::environment(anyhow!("{words}"), "see what the worker process printed before");
+        let Ok(Words { kind, status, message, causes, hint, problems }) =
+            serde_json::from_str(words)
+        else {
+            return Self::environment(
+                anyhow!("{words}"),
+                "see what the worker process printed before",
+            );
         };
         let kind = KINDS.into_iter().find(|known| *known == kind).unwrap_or("environment");
-        let status = STATUSES.into_iter().find(|known| *known as u8 == status).unwrap_or(ExitStatus::Failed);
+        let status =
+            STATUSES.into_iter().find(|known| *known as u8 == status).unwrap_or(ExitStatus::Failed);
         let said = causes.into_iter().rev().fold(None, |error: Option<anyhow::Error>, cause| {
             Some(error.map_or_else(|| anyhow!(cause.clone()), |error| error.context(cause.clone())))
         });
-        let error = said.map_or_else(|| anyhow!(message.clone()), |error| error.context(message.clone()));
+        let error =
+            said.map_or_else(|| anyhow!(message.clone()), |error| error.context(message.clone()));
         Self { kind, status, error, hint, problems }
     }
 
@@ -246,7 +259,9 @@ impl From<Error> for Failure {
             Error::Toolcell(error) => error.into(),
             error @ Error::NotApproved { .. } => of("not_approved", ExitStatus::Refusal, error),
             error @ Error::Usage { .. } => of("usage", ExitStatus::BadUsage, error),
-            error @ (Error::File { .. } | Error::SameName { .. } | _) => of("file", ExitStatus::Failed, error),
+            error @ (Error::File { .. } | Error::SameName { .. } | _) => {
+                of("file", ExitStatus::Failed, error)
+            }
         }
     }
 }
@@ -270,7 +285,13 @@ impl From<toolcell_build::Error> for Failure {
 impl From<toolcell::ProviderError> for Failure {
     fn from(error: toolcell::ProviderError) -> Self {
         let hint = error.hint();
-        Self { kind: "provider", status: ExitStatus::Failed, error: error.into(), hint, problems: Vec::new() }
+        Self {
+            kind: "provider",
+            status: ExitStatus::Failed,
+            error: error.into(),
+            hint,
+            problems: Vec::new(),
+        }
     }
 }
 
@@ -283,6 +304,12 @@ impl From<std::io::Error> for Failure {
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
         let hint = "this is a bug in toolcell: please report it".to_owned();
-        Self { kind: "internal", status: ExitStatus::Failed, error: error.into(), hint, problems: Vec::new() }
+        Self {
+            kind: "internal",
+            status: ExitStatus::Failed,
+            error: error.into(),
+            hint,
+            problems: Vec::new(),
+        }
     }
 }

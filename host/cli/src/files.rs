@@ -17,7 +17,8 @@ use crate::units::Size;
 /// What to give where arguments are wanted.
 const ARGUMENTS_HINT: &str = "give a file that holds a JSON object, or `-` for standard input";
 /// What to give where calls are wanted.
-const CALLS_HINT: &str = "give a file that holds a JSON array of calls or one call a line, or `-` for standard input";
+const CALLS_HINT: &str =
+    "give a file that holds a JSON array of calls or one call a line, or `-` for standard input";
 
 /// Bytes of a list of calls: kilobytes for each of 100,000, and what a small machine can keep twice.
 const MAX_CALLS_TEXT: u64 = 256 << 20;
@@ -30,7 +31,9 @@ const MAX_ANSWER: u64 = 16 << 10;
 /// The signals that this process ignored when it first asked, a bit each; none if the system does not say.
 static IGNORED: LazyLock<u64> = LazyLock::new(|| {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    let ignored = status
+        .lines()
+        .find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
     ignored.unwrap_or_default()
 });
 
@@ -52,21 +55,32 @@ pub(crate) struct Arguments {
 pub(crate) fn arguments(typed: &str, limit: u64) -> Result<Arguments, Failure> {
     let mut bytes = Vec::new();
     let (source, size) = if typed == "-" {
-        let read = read_bounded(io::stdin().lock(), limit, &mut bytes).context("cannot read standard input");
+        let read = read_bounded(io::stdin().lock(), limit, &mut bytes)
+            .context("cannot read standard input");
         let size = read.map_err(|error| Failure::file(error, "pipe a JSON object into it"))?;
         ("standard input".to_owned(), (size > limit).then(|| format!("more than {limit}")))
     } else if let Some(path) = typed.strip_prefix('@').map(Path::new) {
         let source = format!("`{}`", path.display());
         let file = open(path, ARGUMENTS_HINT)?;
         let known = file.metadata().map_or(0, |metadata| metadata.len());
-        let read = read_bounded(file, limit, &mut bytes).with_context(|| format!("cannot read {source}"));
+        let read =
+            read_bounded(file, limit, &mut bytes).with_context(|| format!("cannot read {source}"));
         let size = read.map_err(|error| Failure::file(error, ARGUMENTS_HINT))?;
-        (source, (size > limit).then(|| if known > limit { known.to_string() } else { format!("more than {limit}") }))
+        (
+            source,
+            (size > limit).then(|| {
+                if known > limit { known.to_string() } else { format!("more than {limit}") }
+            }),
+        )
     } else {
         return Ok(Arguments { text: typed.to_owned(), oversize: None });
     };
     // Too large it may be cut within a character: that is shown, and not complained about.
-    let bytes = if size.is_some() { String::from_utf8_lossy(&bytes).into_owned().into_bytes() } else { bytes };
+    let bytes = if size.is_some() {
+        String::from_utf8_lossy(&bytes).into_owned().into_bytes()
+    } else {
+        bytes
+    };
     Ok(Arguments { text: text(bytes, &source)?, oversize: size })
 }
 
@@ -83,7 +97,8 @@ pub(crate) fn place_of_arguments(typed: Option<&str>) -> String {
 pub(crate) fn calls(path: &Path) -> Result<(String, String), Failure> {
     let mut bytes = Vec::new();
     let is_input = path == Path::new("-");
-    let source = if is_input { "standard input".to_owned() } else { format!("`{}`", path.display()) };
+    let source =
+        if is_input { "standard input".to_owned() } else { format!("`{}`", path.display()) };
     let read = if is_input {
         read_bounded(io::stdin().lock(), MAX_CALLS_TEXT, &mut bytes)
     } else {
@@ -91,7 +106,10 @@ pub(crate) fn calls(path: &Path) -> Result<(String, String), Failure> {
     };
     match read.with_context(|| format!("cannot read {source}")) {
         Ok(size) if size > MAX_CALLS_TEXT => {
-            let message = anyhow!("{source} is too large for a list of calls: the limit is {}", Size(MAX_CALLS_TEXT));
+            let message = anyhow!(
+                "{source} is too large for a list of calls: the limit is {}",
+                Size(MAX_CALLS_TEXT)
+            );
             Err(Failure::file(message, "make several batches of it"))
         }
         Ok(_) => Ok((text(bytes, &source)?, source)),
@@ -117,7 +135,8 @@ pub(crate) fn answer() -> Option<String> {
 /// Text of JSON, without the mark of byte order, which is no part of it (RFC 8259, section 8.1).
 fn text(bytes: Vec<u8>, source: &str) -> Result<String, Failure> {
     let mut text = String::from_utf8(bytes).map_err(|error| {
-        let error = anyhow::Error::from(error.utf8_error()).context(format!("{source} is not UTF-8 text"));
+        let error =
+            anyhow::Error::from(error.utf8_error()).context(format!("{source} is not UTF-8 text"));
         Failure::file(error, "convert it to UTF-8 first")
     })?;
     if text.starts_with('\u{feff}') {

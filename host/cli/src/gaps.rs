@@ -61,7 +61,11 @@ impl Narrowing {
     fn of(config: &Config, component: &str, tool: &str, kind: &str) -> Option<Self> {
         let key = if kind == "directories" { "files" } else { kind };
         let line = RuleLines::read(config)?.line(&["components", component, "tools", tool, key])?;
-        Some(Self { section: format!("components.{component}.tools.{tool}"), file: config.file.clone()?, line })
+        Some(Self {
+            section: format!("components.{component}.tools.{tool}"),
+            file: config.file.clone()?,
+            line,
+        })
     }
 }
 
@@ -78,11 +82,18 @@ impl Gap {
         let granted = match (&self.narrowed_by, self.granted.is_empty()) {
             (None, true) => "not granted".to_owned(),
             (None, false) => format!("granted only {left}"),
-            (Some(narrowing), true) => format!("granted to the component, but {narrowing} takes it away"),
-            (Some(narrowing), false) => format!("granted to the component, but {narrowing} leaves only {left}"),
+            (Some(narrowing), true) => {
+                format!("granted to the component, but {narrowing} takes it away")
+            }
+            (Some(narrowing), false) => {
+                format!("granted to the component, but {narrowing} leaves only {left}")
+            }
         };
         // Its author's words stay in one line.
-        clean::note(&clean::shown(&format!("declares {kind} {pattern} (reason: {reason}): {granted}"))).into_owned()
+        clean::note(&clean::shown(&format!(
+            "declares {kind} {pattern} (reason: {reason}): {granted}"
+        )))
+        .into_owned()
     }
 
     /// The need as the rest of a sentence about the tool, if no part of it is granted.
@@ -91,7 +102,9 @@ impl Gap {
         let clause = || match &self.narrowed_by {
             None => format!("declares {kind} {pattern}, which is not granted"),
             Some(narrowing) => {
-                format!("declares {kind} {pattern}, which the component is granted, but {narrowing} takes it away")
+                format!(
+                    "declares {kind} {pattern}, which the component is granted, but {narrowing} takes it away"
+                )
             }
         };
         self.granted.is_empty().then(|| clean::note(&clean::shown(&clause())).into_owned())
@@ -99,16 +112,24 @@ impl Gap {
 }
 
 /// What a tool of this component declares and is not granted.
-pub(crate) fn of(config: &Config, component: &str, rights: &Rights, definition: &Definition) -> Vec<Gap> {
+pub(crate) fn of(
+    config: &Config,
+    component: &str,
+    rights: &Rights,
+    definition: &Definition,
+) -> Vec<Gap> {
     let open = without_sections(rights);
     let gap = |need: &Need| {
         let (kind, rule, only) = layer(need)?;
         let granted = left(rights, definition, kind, &only);
-        let is_whole =
-            granted.iter().any(|left| *left == rule || *left == TOO_MANY || left.starts_with(&format!("{rule} (")));
+        let is_whole = granted.iter().any(|left| {
+            *left == rule || *left == TOO_MANY || left.starts_with(&format!("{rule} ("))
+        });
         (!is_whole).then(|| {
             let is_narrowed = left(&open, definition, kind, &only) != granted;
-            let narrowed_by = is_narrowed.then(|| Narrowing::of(config, component, &definition.name, kind)).flatten();
+            let narrowed_by = is_narrowed
+                .then(|| Narrowing::of(config, component, &definition.name, kind))
+                .flatten();
             Gap { need: need.clone(), granted, narrowed_by }
         })
     };
@@ -173,17 +194,25 @@ pub(crate) fn idle(config: &Config, components: &[Loaded<'_>]) -> Vec<Problem> {
     let is_idle = |rule: &&WrittenRule| match &rule.of {
         RuleOf::Component(name) => {
             let component = components.iter().find(|component| component.name == name);
-            component.is_some_and(|found| !uses::can_use(found.examination, rule.kind) || !allows(rule, found, None))
+            component.is_some_and(|found| {
+                !uses::can_use(found.examination, rule.kind) || !allows(rule, found, None)
+            })
         }
         RuleOf::Tool(name, tool) => {
             let component = components.iter().find(|component| component.name == name);
             component.is_some_and(|found| !allows(rule, found, Some(tool)))
         }
-        RuleOf::Tenant(_) => is_complete && !components.iter().any(|component| allows(rule, component, None)),
+        RuleOf::Tenant(_) => {
+            is_complete && !components.iter().any(|component| allows(rule, component, None))
+        }
     };
-    let mut idle: Vec<_> = config.rules.iter().filter(is_idle).map(|rule| told(config, components, rule)).collect();
+    let mut idle: Vec<_> =
+        config.rules.iter().filter(is_idle).map(|rule| told(config, components, rule)).collect();
     if is_complete {
-        let known = components.iter().flat_map(|component| &component.tools).map(|(tool, _)| tool.name.as_str());
+        let known = components
+            .iter()
+            .flat_map(|component| &component.tools)
+            .map(|(tool, _)| tool.name.as_str());
         idle.extend(config.offered.values().flat_map(|offered| offered.unknown(known.clone())));
     }
     idle.sort_by_key(|problem| (problem.line, problem.column));
@@ -191,8 +220,15 @@ pub(crate) fn idle(config: &Config, components: &[Loaded<'_>]) -> Vec<Problem> {
 }
 
 /// Whether a rule allows anything to a tool, or to any of a component.
-fn allows(WrittenRule { kind, only, .. }: &WrittenRule, component: &Loaded<'_>, tool: Option<&str>) -> bool {
-    let mut tools = component.tools.iter().filter(|(definition, _)| tool.is_none_or(|tool| definition.name == tool));
+fn allows(
+    WrittenRule { kind, only, .. }: &WrittenRule,
+    component: &Loaded<'_>,
+    tool: Option<&str>,
+) -> bool {
+    let mut tools = component
+        .tools
+        .iter()
+        .filter(|(definition, _)| tool.is_none_or(|tool| definition.name == tool));
     tools.any(|(definition, rights)| !left(rights, definition, kind, only).is_empty())
 }
 
@@ -210,15 +246,23 @@ fn told(config: &Config, components: &[Loaded<'_>], rule: &WrittenRule) -> Probl
         RuleOf::Component(name) => {
             let tools = found(name).map(|found| found.tools.as_slice()).unwrap_or_default();
             let sections = sections(config, name, tools, kind, only);
-            let declared: Vec<_> = tools.iter().flat_map(|(tool, _)| &tool.needs).filter_map(layer).collect();
+            let declared: Vec<_> =
+                tools.iter().flat_map(|(tool, _)| &tool.needs).filter_map(layer).collect();
             let declared: BTreeSet<_> =
                 declared.iter().filter(|(of, ..)| of == kind).map(|(_, rule, _)| rule).collect();
-            let shown =
-                || declared.iter().map(|rule| format!("`{}`", clean::shown(rule))).collect::<Vec<_>>().join(", ");
+            let shown = || {
+                declared
+                    .iter()
+                    .map(|rule| format!("`{}`", clean::shown(rule)))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            };
             let is_silent = !tools.iter().any(|(tool, _)| tool.declares_needs());
             // Without a grant of each kind that it imports, a component cannot be called.
             let is_granted_more = tools.iter().any(|(tool, rights)| {
-                effective::effective(rights, tool, None).remove(kind).is_some_and(|left| !left.is_empty())
+                effective::effective(rights, tool, None)
+                    .remove(kind)
+                    .is_some_and(|left| !left.is_empty())
             });
             match (sections.as_slice(), declared.is_empty() || is_granted_more) {
                 // Without the grant the component may not be usable at all.
@@ -266,11 +310,15 @@ fn told(config: &Config, components: &[Loaded<'_>], rule: &WrittenRule) -> Probl
             let useless = format!("{useless} for the tenant `{name}`");
             let sections: Vec<_> = components
                 .iter()
-                .flat_map(|component| self::sections(config, component.name, &component.tools, kind, only))
+                .flat_map(|component| {
+                    self::sections(config, component.name, &component.tools, kind, only)
+                })
                 .collect();
             if let [first, ..] = sections.as_slice() {
-                let hint =
-                    format!("write it in [{}] too, or remove it here: sections can only take away", first.section);
+                let hint = format!(
+                    "write it in [{}] too, or remove it here: sections can only take away",
+                    first.section
+                );
                 (format!("{useless}: {} takes it away", listed(&sections)), hint)
             } else if components.iter().any(|component| is_granted(component, kind, only)) {
                 let hint = "remove the rule: a tool can use only what it declares".to_owned();
@@ -298,7 +346,9 @@ fn sections(
         left(rights, definition, kind, only).is_empty()
             && !left(&without_sections(rights), definition, kind, only).is_empty()
     };
-    let narrowing = |(definition, _): &(&Definition, Rights)| Narrowing::of(config, component, &definition.name, kind);
+    let narrowing = |(definition, _): &(&Definition, Rights)| {
+        Narrowing::of(config, component, &definition.name, kind)
+    };
     tools.iter().filter(is_narrowed).filter_map(narrowing).collect()
 }
 
@@ -311,7 +361,8 @@ fn is_granted(component: &Loaded<'_>, kind: &str, only: &Overlay) -> bool {
     let Some((definition, rights)) = component.tools.first() else { return false };
     let Ok(silent) = Definition::new(&definition.name, "") else { return false };
     let granted = without_sections(rights).granted().clone();
-    Rights::new(granted.into(), &silent).is_ok_and(|rights| !left(&rights, &silent, kind, only).is_empty())
+    Rights::new(granted.into(), &silent)
+        .is_ok_and(|rights| !left(&rights, &silent, kind, only).is_empty())
 }
 
 #[cfg(test)]
@@ -325,11 +376,16 @@ mod tests {
         let mut grants = Grants::default();
         grants.http.push("GET https://a.example/v1".parse().unwrap());
         grants.http.push(
-            "GET http://b.example".parse::<toolcell::HttpRule>().unwrap().with_private(["10.0.0.0/8".parse().unwrap()]),
+            "GET http://b.example"
+                .parse::<toolcell::HttpRule>()
+                .unwrap()
+                .with_private(["10.0.0.0/8".parse().unwrap()]),
         );
         grants.keys.push("write notes/*".parse().unwrap());
         grants.environment.insert("LANG".into(), "C".into());
-        grants.directories.push(toolcell::Directory::new("/data", "/x", toolcell::Access::Write).unwrap());
+        grants
+            .directories
+            .push(toolcell::Directory::new("/data", "/x", toolcell::Access::Write).unwrap());
         let mut definition = Definition::new("t", "").unwrap();
         for (kind, pattern, expected) in [
             ("http", "GET https://a.example/v1", None),
@@ -352,12 +408,12 @@ mod tests {
             definition.needs = vec![Need::new(kind, pattern, "to work")];
             let Ok(rights) = Rights::new(Arc::new(grants.clone()), &definition) else { continue };
             let gaps = of(&Config::default(), "c", &rights, &definition);
-            let granted = gaps.first().map(|gap| gap.granted.iter().map(String::as_str).collect::<Vec<_>>());
+            let granted =
+                gaps.first().map(|gap| gap.granted.iter().map(String::as_str).collect::<Vec<_>>());
             assert_eq!(granted.as_deref(), expected, "{kind} {pattern}");
-            assert!(
-                gaps.iter()
-                    .all(|gap| gap.text().starts_with(&format!("declares {kind} {pattern} (reason: to work): ")))
-            );
+            assert!(gaps.iter().all(|gap| {
+                gap.text().starts_with(&format!("declares {kind} {pattern} (reason: to work): "))
+            }));
         }
     }
 }

@@ -53,18 +53,30 @@ impl Pasted {
 }
 
 /// What grants this to a component, and changes what it is granted.
-pub(crate) fn pasted(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggestion, changes: &[Change]) -> Pasted {
+pub(crate) fn pasted(
+    config: &Config,
+    chosen: &Chosen<'_>,
+    suggestion: &Suggestion,
+    changes: &[Change],
+) -> Pasted {
     let file = config.file.as_deref().unwrap_or(config::NAME);
     let lines = suggestion.to_paste();
     // The file does not name a component whose grants were typed.
-    match chosen.configured.filter(|(_, configured)| configured.development != Some(Development::Typed)) {
+    match chosen
+        .configured
+        .filter(|(_, configured)| configured.development != Some(Development::Typed))
+    {
         Some((name, Configured { section: Section { line, has_grants: true }, .. })) => {
             let lines = widened(config, chosen, name, suggestion, changes).unwrap_or(lines);
             // A part of the section can have a header of its own, further below.
             let is_below = lines.iter().any(|line| line.starts_with("# "));
-            let below = if is_below { " and below (a comment names the line that it is for)" } else { "" };
+            let below =
+                if is_below { " and below (a comment names the line that it is for)" } else { "" };
             Pasted {
-                place: format!("apply {LINES} to {} in `{file}`, line {line}{below}", place_of(config, name)),
+                place: format!(
+                    "apply {LINES} to {} in `{file}`, line {line}{below}",
+                    place_of(config, name)
+                ),
                 lines,
             }
         }
@@ -78,7 +90,8 @@ pub(crate) fn pasted(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggesti
             let name = free_name(config, &chosen.path);
             let path = toml_text(&seen_from(config, &chosen.path));
             let kind = chosen.kind();
-            let used_as = (kind != ComponentKind::Tools).then(|| format!("as = {}", toml_text(kind.word())));
+            let used_as =
+                (kind != ComponentKind::Tools).then(|| format!("as = {}", toml_text(kind.word())));
             let head = [format!("[components.{name}]"), format!("path = {path}")];
             let head = head.into_iter().chain(used_as);
             let place = match &config.file {
@@ -95,20 +108,28 @@ pub(crate) fn pasted(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggesti
 /// is to be done first comes last, because it is the same for both.
 pub(crate) fn advice(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggestion) -> String {
     let steps = steps(chosen, suggestion);
-    let steps = if steps.is_empty() { String::new() } else { format!("\nthen:\n- {}", steps.join("\n- ")) };
+    let steps =
+        if steps.is_empty() { String::new() } else { format!("\nthen:\n- {}", steps.join("\n- ")) };
     let development = chosen.development();
     if let Some(Development::Typed) = development {
         return format!("to allow it, add to the command:\n{}{steps}", options(suggestion));
     }
     let pasted = pasted(config, chosen, suggestion, &[]);
-    let approve = approval(config, chosen).map(|approve| format!(", and {approve}")).unwrap_or_default();
-    let file = format!("to allow it, {}{approve}:\n{}", pasted.order("these lines"), pasted.lines.join("\n"));
+    let approve =
+        approval(config, chosen).map(|approve| format!(", and {approve}")).unwrap_or_default();
+    let file = format!(
+        "to allow it, {}{approve}:\n{}",
+        pasted.order("these lines"),
+        pasted.lines.join("\n")
+    );
     if chosen.configured.is_some() {
         return format!("{file}{steps}");
     }
     let [run, batch] = ["run", "batch"].map(|command| config.hint.command(command, &[], &[]));
     let options = options(suggestion);
-    format!("{file}\nor, to try it without a configuration, add to {run} or {batch}:\n{options}{steps}")
+    format!(
+        "{file}\nor, to try it without a configuration, add to {run} or {batch}:\n{options}{steps}"
+    )
 }
 
 /// What is left to do after the file was changed; none where the component needs no approval.
@@ -145,7 +166,9 @@ pub(crate) fn option(grant: &str) -> String {
 fn place_of(config: &Config, name: &str) -> String {
     match RuleLines::read(config) {
         Some(rules)
-            if whole(&rules, name).is_some() || !prefix(&rules, name).is_empty() || has_only_parts(&rules, name) =>
+            if whole(&rules, name).is_some()
+                || !prefix(&rules, name).is_empty()
+                || has_only_parts(&rules, name) =>
         {
             format!("the grants of [components.{name}]")
         }
@@ -173,7 +196,8 @@ fn widened(
         .collect();
     let rules = RuleLines::read(config)?;
     let items = rules.items(&["components", name, "grants", "directories"]);
-    let line = |granted: &str| items.iter().find(|item| item.text == granted).map_or(0, |item| item.line);
+    let line =
+        |granted: &str| items.iter().find(|item| item.text == granted).map_or(0, |item| item.line);
     let changes = clashes.iter().map(|(wanted, access, granted)| {
         let granted = &granted.name;
         let (line, shown) = (line(granted), toml_text(granted));
@@ -195,7 +219,8 @@ fn widened(
 pub(crate) fn steps(chosen: &Chosen<'_>, suggestion: &Suggestion) -> Vec<String> {
     let grants = chosen.grants();
     let is_there = |(wanted, access): &(&str, Access)| clash(&grants, wanted, *access).is_some();
-    let there: Vec<_> = suggestion.directories().filter(is_there).map(|(wanted, _)| wanted).collect();
+    let there: Vec<_> =
+        suggestion.directories().filter(is_there).map(|(wanted, _)| wanted).collect();
     // What says where the value of a secret is need not be said again.
     let known = grants.secrets.keys().chain(&grants.reveal).map(String::as_str);
     suggestion.without_directories(&there).without_secrets(known).steps()
@@ -219,7 +244,12 @@ struct Merged {
 }
 
 /// The lines of a section that has grants.
-fn merged(rules: &RuleLines, name: &str, suggestion: &Suggestion, changes: &[Change]) -> Option<Vec<String>> {
+fn merged(
+    rules: &RuleLines,
+    name: &str,
+    suggestion: &Suggestion,
+    changes: &[Change],
+) -> Option<Vec<String>> {
     let mut additions = suggestion.additions();
     for change in changes {
         if !additions.iter().any(|(kind, _)| *kind == change.kind) {
@@ -232,7 +262,9 @@ fn merged(rules: &RuleLines, name: &str, suggestion: &Suggestion, changes: &[Cha
         let is_table = ["environment", "secrets"].contains(&kind);
         if is_table {
             let there: Vec<_> = rules.items(&place).into_iter().map(|item| item.text).collect();
-            let is_new = |item: &String| item.split(" = ").next().is_none_or(|key| !there.iter().any(|old| old == key));
+            let is_new = |item: &String| {
+                item.split(" = ").next().is_none_or(|key| !there.iter().any(|old| old == key))
+            };
             items.retain(is_new);
         }
         let changes: Vec<_> = changes.iter().filter(|change| change.kind == kind).collect();
@@ -249,13 +281,17 @@ fn merged(rules: &RuleLines, name: &str, suggestion: &Suggestion, changes: &[Cha
             merged.push(Merged { kind, value: format!("{open}{new}{close}"), old: None });
             continue;
         };
-        let parts: Vec<_> = changes.iter().map(|change| (&change.part, change.text.clone())).collect();
+        let parts: Vec<_> =
+            changes.iter().map(|change| (&change.part, change.text.clone())).collect();
         let text = changed(&old, &parts);
-        let has_header = if is_table { old.text.starts_with('[') } else { old.text.starts_with("[[") };
+        let has_header =
+            if is_table { old.text.starts_with('[') } else { old.text.starts_with("[[") };
         let inner = text.as_deref().unwrap_or_default().strip_prefix(open.trim());
         let inner = inner.and_then(|old| old.strip_suffix(close.trim()));
         match inner.filter(|inner| text.is_some() && !has_header && !inner.contains('#')) {
-            Some(_) if kind == "scratch" => merged.push(Merged { kind, value: new, old: Some(old) }),
+            Some(_) if kind == "scratch" => {
+                merged.push(Merged { kind, value: new, old: Some(old) })
+            }
             Some(inner) => {
                 let value = format!("{open}{}{close}", joined(inner, &new));
                 merged.push(Merged { kind, value, old: Some(old) });
@@ -265,7 +301,10 @@ fn merged(rules: &RuleLines, name: &str, suggestion: &Suggestion, changes: &[Cha
                     format!("# in line {}, write {key}{text} in place of {}", part.line, part.text)
                 }));
                 if has_header && is_table && !items.is_empty() {
-                    by_hand.push(format!("# add below [components.{name}.grants.{kind}], {}:", span(&old)));
+                    by_hand.push(format!(
+                        "# add below [components.{name}.grants.{kind}], {}:",
+                        span(&old)
+                    ));
                     by_hand.extend(items);
                 } else if !items.is_empty() {
                     // With comments in it, or a header for each item, it is the user's to edit.
@@ -280,7 +319,8 @@ fn merged(rules: &RuleLines, name: &str, suggestion: &Suggestion, changes: &[Cha
         None => {
             let prefix = prefix(rules, name);
             let line = |Merged { kind, value, old }| {
-                let place = old.map(|old| format!("  # in place of {}", span(&old))).unwrap_or_default();
+                let place =
+                    old.map(|old| format!("  # in place of {}", span(&old))).unwrap_or_default();
                 format!("{prefix}{kind} = {value}{place}")
             };
             let header = has_only_parts(rules, name).then(|| format!("[components.{name}.grants]"));
@@ -300,23 +340,29 @@ fn whole(rules: &RuleLines, name: &str) -> Option<Item> {
 fn has_only_parts(rules: &RuleLines, name: &str) -> bool {
     let keys = rules.items(&["components", name, "grants"]);
     let header = rules.text_at(&["components", name, "grants"]).unwrap_or_default();
-    let is_own = header.starts_with('[') && header.trim_end_matches([']', ' ', '"', '\'']).ends_with("grants");
+    let is_own = header.starts_with('[')
+        && header.trim_end_matches([']', ' ', '"', '\'']).ends_with("grants");
     !is_own && !keys.is_empty() && keys.iter().all(|key| rules.before(key).starts_with('['))
 }
 
 /// What is written before the keys of a component's grants: nothing below a header, `grants.` in dotted keys.
 fn prefix(rules: &RuleLines, name: &str) -> String {
     let keys = rules.items(&["components", name, "grants"]);
-    let mut before = keys.iter().map(|key| rules.before(key)).filter(|before| !before.starts_with('['));
+    let mut before =
+        keys.iter().map(|key| rules.before(key)).filter(|before| !before.starts_with('['));
     before.next().unwrap_or_default().to_owned()
 }
 
 /// Grants that are one inline table, as one line.
 fn in_one_table(rules: &RuleLines, whole: &Item, merged: Vec<Merged>) -> Vec<String> {
-    let old = merged.iter().filter_map(|Merged { value, old, .. }| Some((old.as_ref()?, value.clone())));
+    let old =
+        merged.iter().filter_map(|Merged { value, old, .. }| Some((old.as_ref()?, value.clone())));
     let text = changed(whole, &old.collect::<Vec<_>>()).filter(|text| !text.contains('#'));
-    let Some(inner) = text.as_deref().and_then(|text| text.strip_prefix('{')?.strip_suffix('}')) else {
-        let line = |Merged { kind, value, .. }| format!("# in `grants`, {}, write: {kind} = {value}", span(whole));
+    let Some(inner) = text.as_deref().and_then(|text| text.strip_prefix('{')?.strip_suffix('}'))
+    else {
+        let line = |Merged { kind, value, .. }| {
+            format!("# in `grants`, {}, write: {kind} = {value}", span(whole))
+        };
         return merged.into_iter().map(line).collect();
     };
     let new = merged.iter().filter(|merged| merged.old.is_none());
@@ -363,12 +409,17 @@ fn span(item: &Item) -> String {
 /// A name for a component that the configuration does not name: its file's, or that with a number.
 fn free_name(config: &Config, path: &Path) -> String {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let name: String = stem.chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).take(60).collect();
+    let name: String =
+        stem.chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).take(60).collect();
     let name = if name.is_empty() { "NAME".to_owned() } else { name };
     let numbered = (2..).map(|number| format!("{name}-{number}"));
     let mut names = std::iter::once(name.clone()).chain(numbered);
-    let is_written =
-        |name: &str| config.components.get(name).is_some_and(|written| written.development != Some(Development::Typed));
+    let is_written = |name: &str| {
+        config
+            .components
+            .get(name)
+            .is_some_and(|written| written.development != Some(Development::Typed))
+    };
     names.find(|name| !is_written(name)).unwrap_or(name)
 }
 
@@ -376,9 +427,14 @@ fn free_name(config: &Config, path: &Path) -> String {
 fn seen_from(config: &Config, path: &Path) -> String {
     let here = env::current_dir().ok();
     let home = config.path.as_deref().and_then(Path::parent);
-    let is_here =
-        home.is_none_or(|home| here.and_then(|here| fs::canonicalize(here).ok()).is_some_and(|here| here == home));
-    let shown = if is_here { path.to_owned() } else { fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()) };
+    let is_here = home.is_none_or(|home| {
+        here.and_then(|here| fs::canonicalize(here).ok()).is_some_and(|here| here == home)
+    });
+    let shown = if is_here {
+        path.to_owned()
+    } else {
+        fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+    };
     shown.display().to_string()
 }
 

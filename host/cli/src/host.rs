@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use toolcell::{
-    Code, Component, ComponentBytes, Egress, Engine, EngineBuilder, Error, Grants, MAX_CELLS, Missing, Optimise,
-    Placement, Proxy, Recorder,
+    Code, Component, ComponentBytes, Egress, Engine, EngineBuilder, Error, Grants, MAX_CELLS,
+    Missing, Optimise, Placement, Proxy, Recorder,
 };
 
 use crate::args::{self, Global};
@@ -72,11 +72,20 @@ pub(crate) fn engines<'a>(
         None => builder,
     };
     // For a single call optimised code would come too late, and where it is not kept no later call has it.
-    let keeping_nothing = if calls > 1 { builder.clone() } else { builder.clone().optimise(Optimise::Never) };
+    let keeping_nothing =
+        if calls > 1 { builder.clone() } else { builder.clone().optimise(Optimise::Never) };
     let cache = cache_dir(printer, global);
     let (pooled, strict) = (OnceCell::new(), OnceCell::new());
     let builder = builder.cache_bytes(global.cache_size.0);
-    Ok(Engines { printer, keeping_nothing, builder, cache, state: state::dir(global), pooled, strict })
+    Ok(Engines {
+        printer,
+        keeping_nothing,
+        builder,
+        cache,
+        state: state::dir(global),
+        pooled,
+        strict,
+    })
 }
 
 impl Engines<'_> {
@@ -125,7 +134,10 @@ impl Engines<'_> {
         self.builder.clone().isolation(kind).cache(dir).build().or_else(|error| {
             let engine = keeping_nothing()?;
             self.printer.note("warning", &format!("{error}; compiled components are not kept"));
-            self.printer.note("hint", &format!("{} with `--cache-dir DIR`, or pass `--no-cache`", error.hint()));
+            self.printer.note(
+                "hint",
+                &format!("{} with `--cache-dir DIR`, or pass `--no-cache`", error.hint()),
+            );
             Ok(engine)
         })
     }
@@ -143,7 +155,10 @@ pub(crate) fn telling(printer: &Printer, builder: EngineBuilder) -> EngineBuilde
     let printer = printer.clone();
     builder.on_compile(move |bytes| {
         if bytes > SMALL {
-            printer.step(&format!("compiling a component of {}, which can take some seconds", Size(bytes).rounded()));
+            printer.step(&format!(
+                "compiling a component of {}, which can take some seconds",
+                Size(bytes).rounded()
+            ));
         }
     })
 }
@@ -171,18 +186,28 @@ pub(crate) fn hinting(printer: &Printer, egress: Egress, hint: Option<String>) -
 }
 
 /// Makes an engine compile in a child of this program.
-pub(crate) fn compile_worker(global: &Global) -> Result<impl FnOnce(EngineBuilder) -> EngineBuilder, Failure> {
+pub(crate) fn compile_worker(
+    global: &Global,
+) -> Result<impl FnOnce(EngineBuilder) -> EngineBuilder, Failure> {
     let worker = known(env::own_program(), "compile in a separate process")?;
     let time = global.compile_time.0;
     Ok(move |builder: EngineBuilder| builder.compile_in(worker, [args::COMPILE_WORKER], time))
 }
 
 /// The file of this program, which is needed for such a purpose.
-pub(crate) fn known(program: io::Result<PathBuf>, purpose: &'static str) -> Result<PathBuf, Failure> {
-    let program =
-        program.with_context(|| format!("cannot find the file of this program, which is needed to {purpose}"));
-    program
-        .map_err(|error| Failure::environment(error, "mount `/proc`: toolcell finds the path of its own program there"))
+pub(crate) fn known(
+    program: io::Result<PathBuf>,
+    purpose: &'static str,
+) -> Result<PathBuf, Failure> {
+    let program = program.with_context(|| {
+        format!("cannot find the file of this program, which is needed to {purpose}")
+    });
+    program.map_err(|error| {
+        Failure::environment(
+            error,
+            "mount `/proc`: toolcell finds the path of its own program there",
+        )
+    })
 }
 
 pub(crate) fn cache_dir(printer: &Printer, global: &Global) -> Option<PathBuf> {
@@ -217,13 +242,21 @@ pub(crate) async fn load(
 pub(crate) async fn optimised(printer: &Printer, component: &Component, path: &Path) -> Code {
     let size = component.examination().size;
     if component.code() == Code::Quick && size > SMALL {
-        printer.step(&format!("optimising a component of {}, which can take some seconds", Size(size).rounded()));
+        printer.step(&format!(
+            "optimising a component of {}, which can take some seconds",
+            Size(size).rounded()
+        ));
     }
     patiently(printer, "optimising", path, component.optimised()).await
 }
 
 /// Waits, after a moment with a spinner.
-async fn patiently<T>(printer: &Printer, doing: &str, path: &Path, work: impl Future<Output = T>) -> T {
+async fn patiently<T>(
+    printer: &Printer,
+    doing: &str,
+    path: &Path,
+    work: impl Future<Output = T>,
+) -> T {
     let mut work = pin!(work);
     match tokio::time::timeout(PATIENCE, work.as_mut()).await {
         Ok(done) => done,
@@ -241,9 +274,14 @@ mod tests {
 
     #[test]
     fn nothing_is_compiled_without_a_child_process() {
-        let failure = builder(Err(io::ErrorKind::NotFound.into()), Duration::from_secs(1)).unwrap_err().to_json();
+        let failure = builder(Err(io::ErrorKind::NotFound.into()), Duration::from_secs(1))
+            .unwrap_err()
+            .to_json();
         assert_eq!(failure["kind"], "environment", "{failure}");
-        assert!(failure["message"].as_str().unwrap().contains("cannot find the file of this program"), "{failure}");
+        assert!(
+            failure["message"].as_str().unwrap().contains("cannot find the file of this program"),
+            "{failure}"
+        );
         assert!(failure["hint"].as_str().unwrap().contains("`/proc`"), "{failure}");
     }
 }

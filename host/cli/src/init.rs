@@ -24,8 +24,7 @@ use crate::{config, env};
 /// The file, with `COMPONENTS` for the sections of components and `NAME` for the one that the examples are about.
 const TEMPLATE: &str = include_str!("init.toml");
 /// The component of the examples where the folder has none.
-const EXAMPLE: &str =
-    "# No component was found in this folder. This is how one is named:\n#[components.notes]\n#path = \"notes.wasm\"\n";
+const EXAMPLE: &str = "# No component was found in this folder. This is how one is named:\n#[components.notes]\n#path = \"notes.wasm\"\n";
 /// How a component in binary form begins. A core module has another version.
 const COMPONENT: [u8; 8] = *b"\0asm\x0d\0\x01\0";
 
@@ -38,11 +37,18 @@ struct Found {
 }
 
 /// Writes the file, and tells the next commands.
-pub(crate) fn init(printer: &Printer, global: &Global, args: &InitArgs) -> Result<ExitStatus, Failure> {
-    let path = global.config.clone().or_else(env::config).unwrap_or_else(|| PathBuf::from(config::NAME));
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+pub(crate) fn init(
+    printer: &Printer,
+    global: &Global,
+    args: &InitArgs,
+) -> Result<ExitStatus, Failure> {
+    let path =
+        global.config.clone().or_else(env::config).unwrap_or_else(|| PathBuf::from(config::NAME));
+    let folder =
+        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let found = components(folder).map_err(|error| {
-        let message = anyhow!(error).context(format!("cannot read the folder `{}`", folder.display()));
+        let message =
+            anyhow!(error).context(format!("cannot read the folder `{}`", folder.display()));
         Failure::file(message, "make the folder first, or correct the path")
     })?;
     write(&path, &text(&found))?;
@@ -53,10 +59,14 @@ pub(crate) fn init(printer: &Printer, global: &Global, args: &InitArgs) -> Resul
     let next = ["check", "approve", "serve"].map(|command| format!("toolcell {command}{config}"));
     if args.json {
         let files: BTreeMap<_, _> = found.iter().map(|(name, found)| (name, &found.file)).collect();
-        printer.json(&json!({ "file": path.to_string_lossy(), "components": files, "next": next }))?;
+        printer
+            .json(&json!({ "file": path.to_string_lossy(), "components": files, "next": next }))?;
         return Ok(ExitStatus::Ok);
     }
-    printer.note("note", &format!("wrote `{}` with {}", path.display(), counted(found.len(), "component")));
+    printer.note(
+        "note",
+        &format!("wrote `{}` with {}", path.display(), counted(found.len(), "component")),
+    );
     for (name, Found { file, kind }) in &found {
         let kind = kind.map(|kind| format!(", used as `{kind}`")).unwrap_or_default();
         printer.note("component", &format!("{name}: {file}{kind}"));
@@ -71,14 +81,16 @@ pub(crate) fn init(printer: &Printer, global: &Global, args: &InitArgs) -> Resul
 
 /// Writes a file that does not exist yet.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let written = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path).and_then(|mut file| {
-        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
-        if written.is_err() {
-            // Half a configuration would be in the way of the next `init`.
-            let _ = fs::remove_file(path);
-        }
-        written
-    });
+    let written = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path).and_then(
+        |mut file| {
+            let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+            if written.is_err() {
+                // Half a configuration would be in the way of the next `init`.
+                let _ = fs::remove_file(path);
+            }
+            written
+        },
+    );
     written.map_err(|error| {
         let shown = path.display();
         if error.kind() == ErrorKind::AlreadyExists {
@@ -86,7 +98,10 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
             return Failure::file(anyhow!("`{shown}` exists, and was not changed"), hint);
         }
         let message = anyhow!(error).context(format!("cannot write `{shown}`"));
-        Failure::file(message, "use a folder that you can write to, or name the file with `--config FILE`")
+        Failure::file(
+            message,
+            "use a folder that you can write to, or name the file with `--config FILE`",
+        )
     })
 }
 
@@ -107,7 +122,9 @@ fn components(folder: &Path) -> std::io::Result<BTreeMap<String, Found>> {
 /// What this file is, if it is a component or a program. What cannot be read is none.
 fn component(path: &Path) -> Option<Found> {
     let file = path.file_name()?.to_str()?.to_owned();
-    let is_readable = |path: &Path| fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= MAX_COMPONENT);
+    let is_readable = |path: &Path| {
+        fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= MAX_COMPONENT)
+    };
     // A pipe of this name would wait for its writer.
     if path.extension().is_none_or(|extension| extension != "wasm") || !is_readable(path) {
         return None;
@@ -122,7 +139,8 @@ fn component(path: &Path) -> Option<Found> {
 fn name(file: &str, taken: &BTreeMap<String, Found>) -> String {
     let stem = file.strip_suffix(".wasm").unwrap_or(file);
     let is_plain = |char: &char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
-    let plain: String = stem.chars().map(|char| if is_plain(&char) { char } else { '-' }).take(MAX_NAME).collect();
+    let plain: String =
+        stem.chars().map(|char| if is_plain(&char) { char } else { '-' }).take(MAX_NAME).collect();
     let plain = if plain.is_empty() { "component".to_owned() } else { plain };
     let numbered = (2..).map(|number| {
         let end = format!("-{number}");
@@ -140,7 +158,11 @@ fn text(found: &BTreeMap<String, Found>) -> String {
     };
     let sections: Vec<_> = found.iter().map(section).collect();
     let about = "# Components by the name under which they run. A path is relative to this file.\n";
-    let sections = if sections.is_empty() { EXAMPLE.to_owned() } else { format!("{about}{}", sections.join("\n")) };
+    let sections = if sections.is_empty() {
+        EXAMPLE.to_owned()
+    } else {
+        format!("{about}{}", sections.join("\n"))
+    };
     let name = found.keys().next().map_or("notes", String::as_str);
     // The name first: a component may be called like the place of the others.
     TEMPLATE.replace("NAME", name).replacen("COMPONENTS\n", &format!("{sections}\n"), 1)

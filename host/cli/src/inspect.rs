@@ -9,8 +9,8 @@ use std::path::Path;
 
 use serde_json::json;
 use toolcell::{
-    Code, Command, Component, ComponentBytes, ComponentKind, Contents, Definition, Examination, Grants, Hints, Need,
-    Rights, Standing,
+    Code, Command, Component, ComponentBytes, ComponentKind, Contents, Definition, Examination,
+    Grants, Hints, Need, Rights, Standing,
 };
 
 use crate::args::{Global, InspectArgs};
@@ -54,26 +54,35 @@ impl Seen<'_> {
 }
 
 /// Shows it.
-pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn inspect(
+    printer: &Printer,
+    global: &Global,
+    args: &InspectArgs,
+) -> Result<ExitStatus, Failure> {
     let config = config::read_with(global, Wanted::None)?;
     let chosen = components::choose(&config, &args.component)?;
     let (bytes, signer) = components::bytes(&chosen)?;
-    let examination = Examination::of(&bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?;
-    let contents = Contents::of(&bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?;
+    let examination =
+        Examination::of(&bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?;
+    let contents =
+        Contents::of(&bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?;
     let engines = host::engines(printer, global, 1, &config)?;
     let proposal = proposal(&chosen, &examination);
     let kind = proposal.clone().unwrap_or_else(|| chosen.kind());
     let bytes = ComponentBytes::new(bytes, kind.clone());
-    let loaded =
-        components::granted(printer, &engines, bytes, &chosen, Grants::default()).await.and_then(|component| {
+    let loaded = components::granted(printer, &engines, bytes, &chosen, Grants::default())
+        .await
+        .and_then(|component| {
             let names: Vec<_> = component.definitions().map(|tool| tool.name.as_str()).collect();
             chosen.check_tools(names.into_iter())?;
             Ok(component)
         });
     let grants = chosen.grants();
     let tools = || loaded.iter().flat_map(Component::definitions);
-    let (barred, missing) =
-        (missing(&examination, tools(), &Grants::default()), missing(&examination, tools(), &grants));
+    let (barred, missing) = (
+        missing(&examination, tools(), &Grants::default()),
+        missing(&examination, tools(), &grants),
+    );
     if let (Ok(component), Some(name)) = (&loaded, &args.tool)
         && !component.definitions().any(|tool| tool.name == *name)
     {
@@ -82,8 +91,17 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
     }
     let (signer, missing, barred, grants) = (signer.as_ref(), &*missing, &*barred, &grants);
     let (chosen, examination, contents, kind) = (&chosen, &examination, &contents, &kind);
-    let seen =
-        Seen { chosen, examination, contents, signer, kind, missing, barred, grants, tool: args.tool.as_deref() };
+    let seen = Seen {
+        chosen,
+        examination,
+        contents,
+        signer,
+        kind,
+        missing,
+        barred,
+        grants,
+        tool: args.tool.as_deref(),
+    };
     let usable = match &loaded {
         Ok(component) => components::ungranted(&config, chosen, component).map_or(Ok(()), Err),
         Err(failure) => Err(Failure::of_words(&failure.to_words())),
@@ -120,8 +138,12 @@ pub(crate) async fn inspect(printer: &Printer, global: &Global, args: &InspectAr
             },
         );
         let run = config.hint.command("run", &["--as", word], &[&chosen.word()]);
-        printer
-            .note("hint", &format!("call it with {run}, or write `as = \"{word}\"` in its section of `toolcell.toml`"));
+        printer.note(
+            "hint",
+            &format!(
+                "call it with {run}, or write `as = \"{word}\"` in its section of `toolcell.toml`"
+            ),
+        );
     }
     if let Err(failure) = usable {
         printer.note("note", &format!("the component cannot be called yet: {}", failure.message()));
@@ -152,7 +174,10 @@ pub(crate) fn warn(printer: &Printer, of: &str, tool: &Definition) {
     }
     for suspicion in tool.suspicions() {
         let (place, excerpt) = (clean::shown(&suspicion.place), clean::shown(&suspicion.excerpt));
-        printer.note("warning", &format!("{of}{}{place} {}: \"{excerpt}\"", tool.name, suspicion.kind));
+        printer.note(
+            "warning",
+            &format!("{of}{}{place} {}: \"{excerpt}\"", tool.name, suspicion.kind),
+        );
     }
 }
 
@@ -194,7 +219,8 @@ fn to_json(
     if let Some(component) = loaded {
         let compile_time = component.compile_time();
         shown["cached"] = json!(component.is_cached());
-        shown["compile_us"] = json!(compile_time.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)));
+        shown["compile_us"] =
+            json!(compile_time.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)));
         shown["code"] = json!(component.code());
         shown["pooled"] = json!(component.is_pooled());
         shown["tools"] = json!(seen.shown(component).collect::<Vec<_>>());
@@ -205,8 +231,10 @@ fn to_json(
         for tool in seen.described(component) {
             shown["unenforced"][&tool.name] = json!(tool.unenforced());
         }
-        shown["left_out"] =
-            component.left_out().map(|(tool, problem)| json!({"tool": tool, "problem": problem})).collect();
+        shown["left_out"] = component
+            .left_out()
+            .map(|(tool, problem)| json!({"tool": tool, "problem": problem}))
+            .collect();
         let tools: Vec<_> = component.definitions().collect();
         shown["lint"] = json!(lint::findings(kind, examination, contents, &tools));
     }
@@ -221,7 +249,8 @@ fn left(chosen: &Chosen<'_>, tool: &Definition) -> Result<Effective, Failure> {
 }
 
 fn to_text(seen: &Seen<'_>, loaded: Option<&Component>) -> Result<String, Failure> {
-    let Seen { chosen, examination, contents, signer, kind, missing, barred, grants, tool: _ } = seen;
+    let Seen { chosen, examination, contents, signer, kind, missing, barred, grants, tool: _ } =
+        seen;
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     let mut facts = vec![
         row("component", path(&chosen.path)),
@@ -245,7 +274,10 @@ fn to_text(seen: &Seen<'_>, loaded: Option<&Component>) -> Result<String, Failur
     }
     // The error that follows says why.
     let without = contents::without_grants_shown(examination, barred);
-    facts.push(row("without grants", if loaded.is_some() { without } else { contents::REFUSED.to_owned() }));
+    facts.push(row(
+        "without grants",
+        if loaded.is_some() { without } else { contents::REFUSED.to_owned() },
+    ));
     let imports = imports(examination, missing, grants, contents);
     let mut text = vec![table::columns(0, WIDEST, &facts), String::new(), imports];
     for definition in loaded.iter().flat_map(|component| seen.shown(component)) {
@@ -254,7 +286,10 @@ fn to_text(seen: &Seen<'_>, loaded: Option<&Component>) -> Result<String, Failur
         if left.is_empty() {
             text.push("  grants: none".to_owned());
         } else {
-            text.extend(["  grants".to_owned(), table::columns(4, WIDEST, &effective::rows(&left))]);
+            text.extend([
+                "  grants".to_owned(),
+                table::columns(4, WIDEST, &effective::rows(&left)),
+            ]);
         }
     }
     let tools: Vec<_> = loaded.iter().flat_map(|component| component.definitions()).collect();
@@ -281,7 +316,12 @@ fn tier(code: Code) -> &'static str {
 
 /// The imports of a component and what each means, in lines. `missing` names those that are not granted; `contents` tells which
 /// modules have an import that is not the author's own.
-pub(crate) fn imports(seen: &Examination, missing: &[String], grants: &Grants, contents: &Contents) -> String {
+pub(crate) fn imports(
+    seen: &Examination,
+    missing: &[String],
+    grants: &Grants,
+    contents: &Contents,
+) -> String {
     let is_inert = |standing: &Standing| *standing == Standing::Inert;
     let row = |(name, standing): &(String, Standing)| {
         let (word, meaning) = match standing {
@@ -294,10 +334,12 @@ pub(crate) fn imports(seen: &Examination, missing: &[String], grants: &Grants, c
             Standing::Unknown => ("unknown", "not known to this host"),
             Standing::Inert | _ => ("other", ""),
         };
-        let by = brought_by(contents, name).map(|by| format!(", brought by {by}")).unwrap_or_default();
+        let by =
+            brought_by(contents, name).map(|by| format!(", brought by {by}")).unwrap_or_default();
         vec![name.clone(), word.to_owned(), format!("{meaning}{by}")]
     };
-    let rows: Vec<_> = seen.imports.iter().filter(|(_, standing)| !is_inert(standing)).map(row).collect();
+    let rows: Vec<_> =
+        seen.imports.iter().filter(|(_, standing)| !is_inert(standing)).map(row).collect();
     let inert = seen.imports.iter().filter(|(_, standing)| is_inert(standing)).count();
     let mut text = vec!["imports".to_owned()];
     if !rows.is_empty() {

@@ -65,8 +65,9 @@ impl Interrupt {
         // What commands have left that were killed.
         TemporaryDirectory::collect();
         // Without one, what needs it says so.
-        let temporary =
-            TemporaryDirectory::new().ok().filter(|made| tempfile::env::override_temp_dir(made.path()).is_ok());
+        let temporary = TemporaryDirectory::new()
+            .ok()
+            .filter(|made| tempfile::env::override_temp_dir(made.path()).is_ok());
         let interrupt = Self(Arc::new(State {
             printer: printer.clone(),
             wish: AbortSignal::new(),
@@ -132,11 +133,17 @@ impl Interrupt {
             }
             self.0.wish.raise();
             if let Some(time) = *self.0.drains.lock() {
-                let words = format!("running calls have {} s to finish; a second signal stops now", time.as_secs());
+                let words = format!(
+                    "running calls have {} s to finish; a second signal stops now",
+                    time.as_secs()
+                );
                 self.0.printer.note("interrupted", &words);
                 continue;
             }
-            let words = format!("the call has {} s to finish; press Ctrl-C again to stop now", GRACE.as_secs());
+            let words = format!(
+                "the call has {} s to finish; press Ctrl-C again to stop now",
+                GRACE.as_secs()
+            );
             self.0.printer.note("interrupted", &words);
             self.later(GRACE + LAST, Self::give_up);
         }

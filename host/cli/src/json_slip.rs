@@ -71,7 +71,8 @@ impl Reader<'_> {
             word => serde_json::from_str(word).unwrap_or_else(|_| word.into()),
         };
         // A number that JSON cannot have, such as `1e400` or `0x10`, is no text.
-        let is_number = text.trim_start_matches(['-', '+', '.']).starts_with(|c: char| c.is_ascii_digit());
+        let is_number =
+            text.trim_start_matches(['-', '+', '.']).starts_with(|c: char| c.is_ascii_digit());
         let value = if is_quoted { Value::from(text.as_str()) } else { word() };
         (is_quoted || !is_number || !value.is_string()).then_some(value)
     }
@@ -100,7 +101,9 @@ impl Reader<'_> {
                 }
             }
         }
-        while let Some(c) = self.chars.next_if(|c| !matches!(c, ',' | ':' | '{' | '}' | '[' | ']' | '"' | '\'')) {
+        while let Some(c) =
+            self.chars.next_if(|c| !matches!(c, ',' | ':' | '{' | '}' | '[' | ']' | '"' | '\''))
+        {
             text.push(c);
         }
         let text = text.trim().to_owned();

@@ -15,9 +15,9 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use serde_json::json;
 use toolcell::{
-    CallContext, CallOptions, CallResult, ComponentBytes, Contents, Decision, Definition, Denial, Egress, Event,
-    Executor, Grants, Host, HttpRule, Layer, Need, Outcome, Overlay, Recorded, Recorder, Refusal, Request, Rights,
-    Suggestion, ToolCall,
+    CallContext, CallOptions, CallResult, ComponentBytes, Contents, Decision, Definition, Denial,
+    Egress, Event, Executor, Grants, Host, HttpRule, Layer, Need, Outcome, Overlay, Recorded,
+    Recorder, Refusal, Request, Rights, Suggestion, ToolCall,
 };
 
 use crate::args::{DEFAULT_ID, Global, LearnArgs};
@@ -59,7 +59,11 @@ struct Learned {
 }
 
 /// Learns.
-pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn learn(
+    printer: &Printer,
+    global: &Global,
+    args: &LearnArgs,
+) -> Result<ExitStatus, Failure> {
     let target = target::Target::of_call(&args.call, args.kind.as_deref() == Some("command"))?;
     let arguments = target.arguments.read()?;
     let config = config::read_with(global, Wanted::None)?;
@@ -70,7 +74,10 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     let found = explain::find(printer, &engines, &config, &args.call.component, target.tool).await;
     let found = found.map_err(|failure| {
         let chosen = components::choose(&config, &args.call.component);
-        chosen.map_or_else(|other| other, |chosen| target::not_found(failure, &args.call, &chosen.kind()))
+        chosen.map_or_else(
+            |other| other,
+            |chosen| target::not_found(failure, &args.call, &chosen.kind()),
+        )
     })?;
     let Found { chosen, component, tool } = found;
     let name = tool.definition().name.clone();
@@ -79,10 +86,12 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     let is_approved = components::is_approved(&config, &chosen, &component, signer.as_ref())?;
     let granted = chosen.grants();
     let context = config::on_behalf(&config, CallContext::default(), args.tenant.as_deref())?;
-    if let Some(unreached) = NotOffered::among(&config, context.tenant.as_deref(), [name.as_str()]) {
+    if let Some(unreached) = NotOffered::among(&config, context.tenant.as_deref(), [name.as_str()])
+    {
         unreached.warn(printer);
     }
-    let overlay = context.tenant.as_ref().and_then(|tenant| config.tenants.get(tenant)?.overlay.clone());
+    let overlay =
+        context.tenant.as_ref().and_then(|tenant| config.tenants.get(tenant)?.overlay.clone());
     let rights = tool.rights().cloned().unwrap_or_default().with_granted(Arc::new(granted.clone()));
     let rights = rights.narrowed(overlay.clone(), None);
     let used = if is_approved { granted.clone() } else { Grants::default() };
@@ -94,14 +103,15 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     let tool = component.tool(&name)?.clone().with_limits(chosen.limits_of(&name));
     let denials = Arc::<Mutex<Vec<Denial>>>::default();
     let heard = Arc::clone(&denials);
-    let executor = Executor::new().with_limits(args.limits.over(chosen.limits)).with_events(move |event| {
-        if let Event::Denied { denial, .. } = event {
-            let mut heard = heard.lock();
-            if heard.len() < MAX_DENIALS && !heard.contains(&denial) {
-                heard.push(denial);
+    let executor =
+        Executor::new().with_limits(args.limits.over(chosen.limits)).with_events(move |event| {
+            if let Event::Denied { denial, .. } = event {
+                let mut heard = heard.lock();
+                if heard.len() < MAX_DENIALS && !heard.contains(&denial) {
+                    heard.push(denial);
+                }
             }
-        }
-    });
+        });
     // All runs begin within the time of one call.
     let until = Instant::now() + args.limits.over(chosen.limits).timeout;
     let mut result;
@@ -111,7 +121,10 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
         result = executor.call(&tool, call, CallOptions::default()).await.result;
         runs += 1;
         let is_last = runs == MAX_RUNS || Instant::now() >= until;
-        if is_last || matches!(result, CallResult::Refusal(_)) || !root.grown(&recorder.recorded())? {
+        if is_last
+            || matches!(result, CallResult::Refusal(_))
+            || !root.grown(&recorder.recorded())?
+        {
             break;
         }
     }
@@ -134,21 +147,29 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     let recorded = recorder.recorded();
     let Changed { changes, requests, warnings } =
         changed::changed(&config, &chosen, &rights, &recorded, is_approved).await;
-    let Learned { mut asked, granted, denied, narrowed, tried } = learned(&rights, definition, &recorded, &requests);
-    let Hosts { private, is_unknown: names_host } = hosts(definition, &arguments.text, &recorded, &rights).await;
+    let Learned { mut asked, granted, denied, narrowed, tried } =
+        learned(&rights, definition, &recorded, &requests);
+    let Hosts { private, is_unknown: names_host } =
+        hosts(definition, &arguments.text, &recorded, &rights).await;
     private.values().for_each(|rule| asked.add_http(rule));
-    let sections =
-        sections(&config, (chosen.configured.map(|(name, _)| name), &name), context.tenant.as_deref(), &denied);
+    let sections = sections(
+        &config,
+        (chosen.configured.map(|(name, _)| name), &name),
+        context.tenant.as_deref(),
+        &denied,
+    );
     let warnings: Vec<_> = asked.warnings().into_iter().chain(warnings).collect();
     let mut denials = std::mem::take(&mut *denials.lock());
     let is_granted = |denial: &Denial| {
-        Request::parse(&denial.request).is_ok_and(|request| rights.allows(&request) == Decision::Allowed)
+        Request::parse(&denial.request)
+            .is_ok_and(|request| rights.allows(&request) == Decision::Allowed)
     };
     denials.retain(|denial| !is_granted(denial));
     denials.extend(undeclared(&rights, &recorded));
     for denial in &mut denials {
         let private = private.get(&denial.request).filter(|_| denial.layer == Layer::Granted);
-        denial.grant = private.map_or(denial.grant.clone(), |rule| Some(Suggestion::of_rule(rule).lines().concat()));
+        denial.grant = private
+            .map_or(denial.grant.clone(), |rule| Some(Suggestion::of_rule(rule).lines().concat()));
     }
     let declared = components::needs(std::iter::once(definition));
     let pasted = grant_text::pasted(&config, &chosen, &asked, &changes);
@@ -172,20 +193,29 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
         }
     } else {
         printer.text(&pasted.lines.join("\n"))?;
-        printer.note("hint", &format!("to allow this call, {}; then:", pasted.order("the lines printed above")));
+        printer.note(
+            "hint",
+            &format!("to allow this call, {}; then:", pasted.order("the lines printed above")),
+        );
         grant_text::steps(&chosen, &asked).iter().for_each(|step| printer.point("hint", step));
         let approve = config.hint.command("approve", &[], &[]);
         printer.point("hint", &format!("approve the configuration: {approve}"));
         for (directory, _) in asked.directories() {
-            let is_itself = |request: &str| request.split_once(' ').is_some_and(|(_, path)| path == directory);
-            let is_of =
-                |(of, denial): &&(String, Denial)| Path::new(of).starts_with(directory) && !is_itself(&denial.request);
+            let is_itself =
+                |request: &str| request.split_once(' ').is_some_and(|(_, path)| path == directory);
+            let is_of = |(of, denial): &&(String, Denial)| {
+                Path::new(of).starts_with(directory) && !is_itself(&denial.request)
+            };
             let of = tried.iter().filter(is_of);
             let paths: Vec<_> = of.map(|(_, denial)| format!("`{}`", denial.request)).collect();
             if let Some((shown, more)) =
                 paths.split_at_checked(MAX_PATHS.min(paths.len())).filter(|_| !paths.is_empty())
             {
-                let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+                let more = if more.is_empty() {
+                    String::new()
+                } else {
+                    format!(" and {} more", more.len())
+                };
                 let shown = shown.join(", ");
                 printer.note(
                     "note",
@@ -196,13 +226,23 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
     }
     if !narrowed.is_empty() {
         let listed = narrowed.iter().cloned().collect::<Vec<_>>().join(", ");
-        printer.note("note", &format!("granted to the component, and taken away from this call: {listed}"));
+        printer.note(
+            "note",
+            &format!("granted to the component, and taken away from this call: {listed}"),
+        );
     }
     for (section, lines) in &sections {
-        printer
-            .note("hint", &format!("[{section}] narrows this call; to allow it, write there:\n{}", lines.join("\n")));
+        printer.note(
+            "hint",
+            &format!(
+                "[{section}] narrows this call; to allow it, write there:\n{}",
+                lines.join("\n")
+            ),
+        );
     }
-    if let (Some(approve), false, false) = (grant_text::approval(&config, &chosen), sections.is_empty(), is_added) {
+    if let (Some(approve), false, false) =
+        (grant_text::approval(&config, &chosen), sections.is_empty(), is_added)
+    {
         printer.note("hint", &format!("after the change of the configuration, {approve}"));
     }
     if !granted.is_empty() {
@@ -214,12 +254,19 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
         let approve = config.hint.command("approve", &[], &[]);
         printer.note("hint", &format!("{approve} shows the grants and asks for your approval"));
     }
-    for denial in denials.iter().filter(|denial| matches!(denial.layer, Layer::Declared | Layer::Host)) {
+    for denial in
+        denials.iter().filter(|denial| matches!(denial.layer, Layer::Declared | Layer::Host))
+    {
         printer.note("note", &format!("{denial}; {}", denial.hint()));
     }
     // CPython reads all of them when it starts, whatever the tool does.
-    let is_python = chosen.bytes().is_ok_and(|(bytes, _)| Contents::of(&bytes).is_ok_and(|found| found.is_python()));
-    if recorded.environment && !is_python && !definition.needs.iter().any(|need| need.kind == "environment") {
+    let is_python = chosen
+        .bytes()
+        .is_ok_and(|(bytes, _)| Contents::of(&bytes).is_ok_and(|found| found.is_python()));
+    if recorded.environment
+        && !is_python
+        && !definition.needs.iter().any(|need| need.kind == "environment")
+    {
         let message = "the tool read its environment variables, but declares none, and toolcell cannot see which ones it needs: ask its author";
         printer.note("note", message);
     }
@@ -229,10 +276,13 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
             "host names were not resolved: `toolcell explain` shows whether a host has a private address",
         );
     }
-    let unused: Vec<_> = definition.needs.iter().filter(|need| !is_used(definition, need, &recorded)).collect();
+    let unused: Vec<_> =
+        definition.needs.iter().filter(|need| !is_used(definition, need, &recorded)).collect();
     if !unused.is_empty() {
-        let listed: Vec<_> =
-            unused.iter().map(|need| format!("{} {} (its reason: {})", need.kind, need.pattern, need.reason)).collect();
+        let listed: Vec<_> = unused
+            .iter()
+            .map(|need| format!("{} {} (its reason: {})", need.kind, need.pattern, need.reason))
+            .collect();
         printer.note(
             "note",
             &format!(
@@ -242,7 +292,10 @@ pub(crate) async fn learn(printer: &Printer, global: &Global, args: &LearnArgs) 
         );
     }
     if let Some(ending) = ending(&result) {
-        printer.note("note", &format!("the dry run failed ({ending}): a real run may need more grants"));
+        printer.note(
+            "note",
+            &format!("the dry run failed ({ending}): a real run may need more grants"),
+        );
     }
     Ok(ExitStatus::Ok)
 }
@@ -272,13 +325,21 @@ struct Hosts {
 
 /// Looks at the hosts that are asked for. A name that the tool made can hold what it read, and a lookup would send that away:
 /// only a name from its definition or the arguments is looked up.
-async fn hosts(definition: &Definition, arguments: &str, recorded: &Recorded, rights: &Rights) -> Hosts {
+async fn hosts(
+    definition: &Definition,
+    arguments: &str,
+    recorded: &Recorded,
+    rights: &Rights,
+) -> Hosts {
     let mut hosts = Hosts::default();
     let egress = Egress::new();
     for request in &recorded.requests {
         let Request::Http { target, .. } = request else { continue };
         let Host::Name(name) = target.host() else { continue };
-        let is_new = matches!(rights.allows(request), Decision::Denied(Denial { layer: Layer::Granted, .. }));
+        let is_new = matches!(
+            rights.allows(request),
+            Decision::Denied(Denial { layer: Layer::Granted, .. })
+        );
         if !is_new || name == "localhost" {
             continue;
         }
@@ -304,8 +365,14 @@ fn sections(
 ) -> Vec<(String, Vec<String>)> {
     let of_tool = component.map(|component| vec!["components", component, "tools", tool]);
     let of_tenant = tenant.map(|tenant| vec!["tenants", tenant]);
-    let section = |place: Vec<&str>| (place.join("."), grant_text::narrowed(config, &place, denied));
-    of_tool.into_iter().chain(of_tenant).map(section).filter(|(_, lines)| !lines.is_empty()).collect()
+    let section =
+        |place: Vec<&str>| (place.join("."), grant_text::narrowed(config, &place, denied));
+    of_tool
+        .into_iter()
+        .chain(of_tenant)
+        .map(section)
+        .filter(|(_, lines)| !lines.is_empty())
+        .collect()
 }
 
 /// Whether a tool asked for anything of what it declares with this need.
@@ -319,16 +386,25 @@ fn is_used(definition: &Definition, need: &Need, recorded: &Recorded) -> bool {
     };
     let mut paths = recorded.paths.iter();
     recorded.requests.iter().any(is_within)
-        || paths.any(|(path, used)| is_within(&Request::File { access: used.access, path: path.as_str().into() }))
+        || paths.any(|(path, used)| {
+            is_within(&Request::File { access: used.access, path: path.as_str().into() })
+        })
         || recorded.environment && need.kind == "environment"
 }
 
 /// Divides what a tool asked for into what is granted and what is not. Told apart from both are requests whose rules are to
 /// be changed.
-fn learned(rights: &Rights, definition: &Definition, recorded: &Recorded, changed: &[Request<'_>]) -> Learned {
+fn learned(
+    rights: &Rights,
+    definition: &Definition,
+    recorded: &Recorded,
+    changed: &[Request<'_>],
+) -> Learned {
     let mut learned = Learned::default();
     let mut tried = Vec::new();
-    let mut judge = |request: &Request<'_>, add: &mut dyn FnMut(&mut Suggestion)| match rights.allows(request) {
+    let mut judge = |request: &Request<'_>, add: &mut dyn FnMut(&mut Suggestion)| match rights
+        .allows(request)
+    {
         Decision::Allowed if changed.contains(request) => {}
         Decision::Allowed => drop(learned.granted.insert(request.to_string())),
         Decision::Denied(Denial { layer: Layer::Granted, .. }) => {
@@ -347,15 +423,17 @@ fn learned(rights: &Rights, definition: &Definition, recorded: &Recorded, change
             // Where a secret goes is known from the requests that it was put into.
             if let Request::Secret { name } = request {
                 match recorded.secrets.get(name.as_ref()) {
-                    Some(places) => places
-                        .iter()
-                        .for_each(|(method, target)| asked.add_secret(name, &HttpRule::smallest(*method, target))),
+                    Some(places) => places.iter().for_each(|(method, target)| {
+                        asked.add_secret(name, &HttpRule::smallest(*method, target))
+                    }),
                     None => remedy::add_secret(asked, definition, name),
                 }
             }
         });
     }
-    for (path, used) in recorded.paths.iter().filter(|(path, used)| *path != "/" || used.is_directory) {
+    for (path, used) in
+        recorded.paths.iter().filter(|(path, used)| *path != "/" || used.is_directory)
+    {
         let request = Request::File { access: used.access, path: path.as_str().into() };
         let directory = directory_of(definition, path, *used);
         judge(&request, &mut |asked| asked.add_directory(directory, used.access));
@@ -379,7 +457,9 @@ fn learned(rights: &Rights, definition: &Definition, recorded: &Recorded, change
 /// The denial of a request that the operator could allow.
 fn grantable(rights: &Rights, request: &Request<'_>) -> Option<Denial> {
     match rights.allows(request) {
-        Decision::Denied(denial) if matches!(denial.layer, Layer::Granted | Layer::Tool | Layer::Tenant) => {
+        Decision::Denied(denial)
+            if matches!(denial.layer, Layer::Granted | Layer::Tool | Layer::Tenant) =>
+        {
             Some(denial)
         }
         Decision::Denied(_) | Decision::Allowed => None,
@@ -389,7 +469,9 @@ fn grantable(rights: &Rights, request: &Request<'_>) -> Option<Denial> {
 /// How a call ended that did not end well, in a few words.
 fn ending(result: &CallResult) -> Option<String> {
     match result {
-        CallResult::Outcome(Outcome::Error(error)) => Some(clean::note(&error.message).into_owned()),
+        CallResult::Outcome(Outcome::Error(error)) => {
+            Some(clean::note(&error.message).into_owned())
+        }
         CallResult::ToolError(error) => Some(error.to_string()),
         CallResult::Outcome(_) | CallResult::Refusal(_) => None,
     }

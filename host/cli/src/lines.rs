@@ -33,16 +33,22 @@ pub(crate) fn find(component: Vec<u8>, frames: &[Frame]) -> Vec<SourceLine> {
     if frames.is_empty() {
         return Vec::new();
     }
-    answer(component, frames).ok().and_then(|answer| serde_json::from_slice(&answer).ok()).unwrap_or_default()
+    answer(component, frames)
+        .ok()
+        .and_then(|answer| serde_json::from_slice(&answer).ok())
+        .unwrap_or_default()
 }
 
 fn answer(component: Vec<u8>, frames: &[Frame]) -> io::Result<Vec<u8>> {
     let mut command = Command::new(env::own_program()?);
     command.env_clear().process_group(0).arg(LINES_WORKER);
-    command.args(frames.iter().map(|Frame { function, offset, .. }| format!("{function}:{offset}")));
+    command
+        .args(frames.iter().map(|Frame { function, offset, .. }| format!("{function}:{offset}")));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn()?;
-    let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else { return Ok(Vec::new()) };
+    let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+        return Ok(Vec::new());
+    };
     let (send, receive) = mpsc::channel();
     // Both end with the child.
     std::thread::spawn(move || input.write_all(&component));

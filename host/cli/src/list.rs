@@ -16,7 +16,11 @@ use crate::{components, host, inspect, table};
 const SENTENCE: usize = 100;
 
 /// Lists them. A component that cannot be used does not keep the others from being listed.
-pub(crate) async fn list(printer: &Printer, global: &Global, args: &ListArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn list(
+    printer: &Printer,
+    global: &Global,
+    args: &ListArgs,
+) -> Result<ExitStatus, Failure> {
     let config = config::read_with(global, Wanted::None)?;
     let engines = host::engines(printer, global, 1, &config)?;
     let (mut tools, mut findings, mut failures) = (Vec::new(), Vec::new(), Vec::new());
@@ -42,21 +46,30 @@ pub(crate) async fn list(printer: &Printer, global: &Global, args: &ListArgs) ->
                 json!({ "component": path, "tool": tool.name, "description": description, "suspicions": suspicions })
             })
             .collect();
-        let errors: Vec<_> =
-            failures.iter().map(|(path, failure)| json!({ "component": path, "error": failure.to_json() })).collect();
+        let errors: Vec<_> = failures
+            .iter()
+            .map(|(path, failure)| json!({ "component": path, "error": failure.to_json() }))
+            .collect();
         let about = |path: &String, finding: &Finding| {
             let mut finding = json!(finding);
             finding["component"] = json!(path);
             finding
         };
-        let lint = findings.iter().flat_map(|(path, found)| found.iter().map(move |finding| about(path, finding)));
-        printer.json(&json!({ "tools": tools, "lint": lint.collect::<Vec<_>>(), "errors": errors }))?;
+        let lint = findings
+            .iter()
+            .flat_map(|(path, found)| found.iter().map(move |finding| about(path, finding)));
+        printer
+            .json(&json!({ "tools": tools, "lint": lint.collect::<Vec<_>>(), "errors": errors }))?;
     } else {
         let row = |(path, tool): &(String, toolcell::Definition)| {
             vec![path.clone(), tool.name.clone(), first_sentence(&tool.description)]
         };
         if !tools.is_empty() {
-            printer.text(&table::columns(0, usize::MAX, &tools.iter().map(row).collect::<Vec<_>>()))?;
+            printer.text(&table::columns(
+                0,
+                usize::MAX,
+                &tools.iter().map(row).collect::<Vec<_>>(),
+            ))?;
         }
         for (path, tool) in &tools {
             inspect::warn(printer, &format!("{path}: "), tool);
@@ -80,9 +93,12 @@ async fn shown(
     chosen: &Chosen<'_>,
 ) -> Result<(Component, Vec<Finding>), Failure> {
     let (bytes, _) = components::bytes(chosen)?;
-    let contents = Contents::of(&bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?;
+    let contents =
+        Contents::of(&bytes).map_err(|error| Failure::from(error).about(chosen.shown()))?;
     let component = components::freely(printer, engines, bytes, chosen).await?;
-    chosen.check_tools(component.definitions().map(|tool| tool.name.as_str()).collect::<Vec<_>>().into_iter())?;
+    chosen.check_tools(
+        component.definitions().map(|tool| tool.name.as_str()).collect::<Vec<_>>().into_iter(),
+    )?;
     let tools: Vec<_> = component.definitions().collect();
     let findings = lint::findings(&chosen.kind(), component.examination(), &contents, &tools);
     Ok((component, findings))

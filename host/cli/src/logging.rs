@@ -23,13 +23,19 @@ pub(crate) fn start(printer: &Printer, global: &Global, traces: &Traces) {
         1 => warnings.with_target("toolcell", Level::INFO),
         _ => warnings.with_target("toolcell", Level::DEBUG),
     };
-    let filter = env::log_filter().map(|filter| filter.parse::<Targets>()).transpose().unwrap_or_else(|error| {
-        printer.note("warning", &format!("`TOOLCELL_LOG` is ignored: {error}"));
-        printer.note("hint", "write for instance `TOOLCELL_LOG=toolcell=debug`");
-        None
-    });
+    let filter = env::log_filter()
+        .map(|filter| filter.parse::<Targets>())
+        .transpose()
+        .unwrap_or_else(|error| {
+            printer.note("warning", &format!("`TOOLCELL_LOG` is ignored: {error}"));
+            printer.note("hint", "write for instance `TOOLCELL_LOG=toolcell=debug`");
+            None
+        });
     let writer = printer.clone();
-    let lines = tracing_subscriber::fmt::layer().with_ansi(false).without_time().with_writer(move || writer.clone());
+    let lines = tracing_subscriber::fmt::layer()
+        .with_ansi(false)
+        .without_time()
+        .with_writer(move || writer.clone());
     let lines = lines.with_filter(filter.unwrap_or(level));
     tracing_subscriber::registry().with(lines).with(traces.layer()).init();
 }
@@ -38,7 +44,8 @@ pub(crate) fn start(printer: &Printer, global: &Global, traces: &Traces) {
 pub(crate) fn tell_panics(printer: &Printer) {
     let printer = printer.clone();
     std::panic::set_hook(Box::new(move |panic| {
-        let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+        let place =
+            panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
         printer.note("bug", &format!("toolcell has a bug at {place}"));
         printer.note("hint", "please report it, with the command that you typed");
     }));
@@ -60,10 +67,17 @@ mod tests {
             panic!("canary-4711");
         }
         let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "logging::tests::of_a_panic_the_place_is_told_and_not_the_words", "--nocapture"]);
+        child.args([
+            "--exact",
+            "logging::tests::of_a_panic_the_place_is_told_and_not_the_words",
+            "--nocapture",
+        ]);
         let output = child.env(PANICS, "1").output().unwrap();
         let told = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-        assert!(!output.status.success() && told.contains("bug: ") && told.contains("logging.rs:"), "{told}");
+        assert!(
+            !output.status.success() && told.contains("bug: ") && told.contains("logging.rs:"),
+            "{told}"
+        );
         assert!(!told.contains("canary"), "{told}");
     }
 }

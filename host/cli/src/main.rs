@@ -80,7 +80,8 @@ fn main() -> ExitCode {
         return compile(order);
     }
     if let Command::LinesWorker { frames } = &args.command {
-        return if lines::work(frames).is_ok() { ExitStatus::Ok } else { ExitStatus::Failed }.into();
+        return if lines::work(frames).is_ok() { ExitStatus::Ok } else { ExitStatus::Failed }
+            .into();
     }
     let printer = if args.global.quiet { printer.quiet() } else { printer };
     if let Some(failure) = unprintable() {
@@ -101,7 +102,12 @@ fn main() -> ExitCode {
     status.into()
 }
 
-fn dispatch(printer: &Printer, interrupt: &Interrupt, traces: &Traces, args: Args) -> Result<ExitStatus, Failure> {
+fn dispatch(
+    printer: &Printer,
+    interrupt: &Interrupt,
+    traces: &Traces,
+    args: Args,
+) -> Result<ExitStatus, Failure> {
     let Args { global, command } = args;
     // Calls run on the engine's own threads; this thread only waits for them.
     let waiting = tokio::runtime::Builder::new_current_thread().enable_time().build()?;

@@ -25,8 +25,9 @@ pub(crate) fn read(words: Vec<OsString>) -> Result<Args, clap::Error> {
     Args::try_parse_from(&words).or_else(|error| {
         let Some(joined) = with_negative(&words, &error) else { return Err(error) };
         // A flag takes no value.
-        read(joined)
-            .map_err(|with_value| if with_value.kind() == ErrorKind::TooManyValues { error } else { with_value })
+        read(joined).map_err(|with_value| {
+            if with_value.kind() == ErrorKind::TooManyValues { error } else { with_value }
+        })
     })
 }
 
@@ -34,9 +35,12 @@ pub(crate) fn read(words: Vec<OsString>) -> Result<Args, clap::Error> {
 fn with_negative(words: &[OsString], error: &clap::Error) -> Option<Vec<OsString>> {
     let wrong = unknown_option(error)?;
     wrong.strip_prefix('-')?.chars().next().filter(char::is_ascii_digit)?;
-    let at = words.iter().position(|word| word.to_str().is_some_and(|word| word.starts_with(wrong)))?;
-    let option =
-        words.get(at.checked_sub(1)?)?.to_str().filter(|word| word.starts_with("--") && !word.contains('='))?;
+    let at =
+        words.iter().position(|word| word.to_str().is_some_and(|word| word.starts_with(wrong)))?;
+    let option = words
+        .get(at.checked_sub(1)?)?
+        .to_str()
+        .filter(|word| word.starts_with("--") && !word.contains('='))?;
     let joined = OsString::from(format!("{option}={}", words.get(at)?.to_str()?));
     Some([&words[..at - 1], &[joined], &words[at + 1..]].concat())
 }
@@ -44,7 +48,9 @@ fn with_negative(words: &[OsString], error: &clap::Error) -> Option<Vec<OsString
 /// The word that the parser took for an option that there is not.
 fn unknown_option(error: &clap::Error) -> Option<&str> {
     match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(wrong)) if error.kind() == ErrorKind::UnknownArgument => Some(wrong),
+        Some(ContextValue::String(wrong)) if error.kind() == ErrorKind::UnknownArgument => {
+            Some(wrong)
+        }
         _ => None,
     }
 }
@@ -57,14 +63,17 @@ fn as_member(error: &clap::Error) -> Option<String> {
     let is_near = error.get(ContextKind::SuggestedArg).is_some();
     let wrong = unknown_option(error).filter(|_| is_call && !is_near)?;
     let name = wrong.strip_prefix("--").filter(|name| !name.is_empty())?;
-    let (at, typed) = words.iter().enumerate().find(|(_, word)| word.split('=').next() == Some(wrong))?;
+    let (at, typed) =
+        words.iter().enumerate().find(|(_, word)| word.split('=').next() == Some(wrong))?;
     // Without a component there is no tool yet.
     let named = words.iter().position(|word| ["run", "learn"].contains(&word.as_str()))?;
     words.get(named + 1..at)?.iter().find(|word| !word.starts_with('-'))?;
     let value = typed.split_once('=').map(|(_, value)| value.to_owned());
     let value = value.or_else(|| words.get(at + 1).filter(|next| !next.starts_with('-')).cloned());
     let member = quoted(&format!("{name}={}", value.unwrap_or_else(|| "VALUE".to_owned())));
-    Some(format!("an argument of the tool is written as NAME=VALUE, after the component: `{member}`"))
+    Some(format!(
+        "an argument of the tool is written as NAME=VALUE, after the component: `{member}`"
+    ))
 }
 
 /// Prints it: a person gets all of it, a program the fault and what to do.
@@ -128,7 +137,8 @@ fn command() -> Vec<String> {
 fn forget_hidden(error: &mut clap::Error) {
     for kind in [ContextKind::ValidSubcommand, ContextKind::SuggestedSubcommand] {
         if let Some(ContextValue::Strings(names)) = error.remove(kind) {
-            let visible: Vec<_> = names.into_iter().filter(|name| !HIDDEN.contains(&name.as_str())).collect();
+            let visible: Vec<_> =
+                names.into_iter().filter(|name| !HIDDEN.contains(&name.as_str())).collect();
             if !visible.is_empty() {
                 error.insert(kind, ContextValue::Strings(visible));
             }

@@ -64,7 +64,10 @@ impl<'a> NotOffered<'a> {
     pub(crate) fn to_json(&self, request: &Request<'_>) -> (Value, Value) {
         let grant = format!("tools = [{}]", toml_text(self.tool));
         let denial = json!({ "layer": "tenant", "request": request.to_string(), "grant": grant });
-        let list = self.list.as_ref().map(|(rule, line)| json!({ "file": self.file, "line": line, "rule": rule }));
+        let list = self
+            .list
+            .as_ref()
+            .map(|(rule, line)| json!({ "file": self.file, "line": line, "rule": rule }));
         (denial, json!(list))
     }
 }

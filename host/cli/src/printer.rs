@@ -49,7 +49,12 @@ impl Printer {
     pub(crate) fn new() -> Self {
         // Draws to standard error, and nothing at all where that is no terminal.
         let has_colours = AutoStream::choice(&io::stderr()) != ColorChoice::Never;
-        Self { drawings: MultiProgress::new(), reader: Reader::of_stdout(), has_colours, is_quiet: false }
+        Self {
+            drawings: MultiProgress::new(),
+            reader: Reader::of_stdout(),
+            has_colours,
+            is_quiet: false,
+        }
     }
 
     /// The same for results and errors alone.
@@ -76,7 +81,10 @@ impl Printer {
         self.out(&shown.text)?;
         self.lost(shown.lost);
         if let cut @ 1.. = shown.cut {
-            self.note("note", &format!("cut off {cut} more characters; a pipe and `--json` get all of them"));
+            self.note(
+                "note",
+                &format!("cut off {cut} more characters; a pipe and `--json` get all of them"),
+            );
         }
         Ok(())
     }
@@ -119,7 +127,11 @@ impl Printer {
             "note" => "1;32",
             _ => return label.into(),
         };
-        if self.has_colours { format!("\u{1b}[{colour}m{label}\u{1b}[0m").into() } else { label.into() }
+        if self.has_colours {
+            format!("\u{1b}[{colour}m{label}\u{1b}[0m").into()
+        } else {
+            label.into()
+        }
     }
 
     /// Lines of ours on standard error, as they are but for what was typed into them.
@@ -195,7 +207,12 @@ impl Printer {
 
     fn lost(&self, characters: usize) {
         if characters > 0 {
-            self.note("note", &format!("left out {characters} invisible or control characters; `--json` escapes them"));
+            self.note(
+                "note",
+                &format!(
+                    "left out {characters} invisible or control characters; `--json` escapes them"
+                ),
+            );
         }
     }
 

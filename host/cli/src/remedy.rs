@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use toolcell::{
-    Component, Definition, Denial, Egress, GrantKind, Grants, Host, HttpRule, Layer, Need, PathUse, Request, Rights,
-    Suggestion, Target,
+    Component, Definition, Denial, Egress, GrantKind, Grants, Host, HttpRule, Layer, Need, PathUse,
+    Request, Rights, Suggestion, Target,
 };
 
 use crate::config::{Chosen, Config, Development};
@@ -67,8 +67,14 @@ impl Asker<'_> {
             match denial.layer {
                 Layer::Granted => {
                     let above = suggest(&mut asked, self.definition, &request);
-                    let is_new =
-                        |above: &str| !self.chosen.grants().directories.iter().any(|directory| directory.name == above);
+                    let is_new = |above: &str| {
+                        !self
+                            .chosen
+                            .grants()
+                            .directories
+                            .iter()
+                            .any(|directory| directory.name == above)
+                    };
                     remedy.notes.extend(above.filter(|above| is_new(above)).map(|above| {
                         format!(
                             "the path is taken for a file: the grant is for its directory `{above}`, with all that it \
@@ -84,16 +90,24 @@ impl Asker<'_> {
                 // Its name was looked up for the request, which a rule of the operator's allows.
                 Layer::Network => match explain::decided(self.rights, &request).await {
                     Answer::Private(networks) => {
-                        let Remedy { warnings, hints, approval, .. } = self.let_through(&request, &networks);
+                        let Remedy { warnings, hints, approval, .. } =
+                            self.let_through(&request, &networks);
                         remedy.warnings.extend(warnings);
                         remedy.approval = approval;
                         others.extend(hints.into_iter().map(|hint| (denial, hint)));
                     }
-                    Answer::Allowed | Answer::Unresolved(_) | Answer::Denied(_) => others.push((denial, denial.hint())),
+                    Answer::Allowed | Answer::Unresolved(_) | Answer::Denied(_) => {
+                        others.push((denial, denial.hint()))
+                    }
                 },
                 Layer::Tool => of_tool.push(request),
                 Layer::Tenant => of_tenant.push(request),
-                Layer::Declared | Layer::Call | Layer::Caller | Layer::Secrets | Layer::Host | _ => {
+                Layer::Declared
+                | Layer::Call
+                | Layer::Caller
+                | Layer::Secrets
+                | Layer::Host
+                | _ => {
                     others.push((denial, denial.hint()));
                 }
             }
@@ -112,7 +126,8 @@ impl Asker<'_> {
             remedy.hints.push(grant_text::advice(self.config, self.chosen, &asked));
         }
         let narrowed = [(Layer::Tool, of_tool), (Layer::Tenant, of_tenant)];
-        let narrowed: Vec<_> = narrowed.iter().filter(|(_, requests)| !requests.is_empty()).collect();
+        let narrowed: Vec<_> =
+            narrowed.iter().filter(|(_, requests)| !requests.is_empty()).collect();
         if !narrowed.is_empty() {
             remedy.approval = grant_text::approval(self.config, self.chosen);
         }
@@ -123,7 +138,11 @@ impl Asker<'_> {
         let is_one = denials.len() == 1;
         let mut hints: Vec<_> = others
             .into_iter()
-            .map(|(denial, hint)| if is_one { hint } else { format!("`{}`: {hint}", denial.request) })
+            .map(
+                |(denial, hint)| {
+                    if is_one { hint } else { format!("`{}`: {hint}", denial.request) }
+                },
+            )
             .collect();
         hints.dedup();
         remedy.hints.extend(hints);
@@ -133,7 +152,8 @@ impl Asker<'_> {
     /// What to write in a section that narrows this tool or the tenant.
     fn widened(&self, layer: Layer, requests: &[Request<'_>]) -> String {
         let name = self.chosen.configured.map_or("", |(name, _)| name);
-        let of_tool = self.chosen.section_of(&self.definition.name).filter(|_| layer == Layer::Tool);
+        let of_tool =
+            self.chosen.section_of(&self.definition.name).filter(|_| layer == Layer::Tool);
         let tenant = self.tenant.unwrap_or("NAME");
         let (section, place) = match of_tool {
             Some(section) => (section, vec!["components", name, "tools", &self.definition.name]),
@@ -147,7 +167,8 @@ impl Asker<'_> {
     pub(crate) fn let_through(&self, request: &Request<'_>, networks: &[String]) -> Remedy {
         let scope = (self.tenant, &*self.definition.name);
         let written = explain::deciding(self.config, self.chosen, scope, request, &Answer::Allowed);
-        let granted = self.rights.granted().http.iter().find(|granted| explain::is_within(request, granted));
+        let granted =
+            self.rights.granted().http.iter().find(|granted| explain::is_within(request, granted));
         let old = written.map(|rule: Rule| rule.text).or_else(|| granted.map(HttpRule::to_string));
         let old = old.unwrap_or_else(|| request.to_string());
         let new = explain::with_private(self.rights, request, &old, networks);
@@ -158,11 +179,19 @@ impl Asker<'_> {
                     grant_text::option(&format!("http={new}"))
                 )
             }
-            Some(Development::Folder(_)) | None => format!("to allow it, write this in place of the rule: {new}"),
+            Some(Development::Folder(_)) | None => {
+                format!("to allow it, write this in place of the rule: {new}")
+            }
         };
-        let warnings = with_networks(request, networks).map(|rule| Suggestion::of_rule(&rule).warnings());
+        let warnings =
+            with_networks(request, networks).map(|rule| Suggestion::of_rule(&rule).warnings());
         let approval = grant_text::approval(self.config, self.chosen);
-        Remedy { warnings: warnings.into_iter().flatten().collect(), hints: vec![hint], approval, ..Remedy::default() }
+        Remedy {
+            warnings: warnings.into_iter().flatten().collect(),
+            hints: vec![hint],
+            approval,
+            ..Remedy::default()
+        }
     }
 }
 
@@ -175,10 +204,15 @@ fn with_networks(request: &Request<'_>, networks: &[String]) -> Option<HttpRule>
 
 /// Adds what would grant a request: of a path the directory that the tool declares, or that it lies in. The second is returned,
 /// if it is a guess. A path at the top is a directory, unless its name has a dot, as that of a file.
-fn suggest<'a>(asked: &mut Suggestion, definition: &Definition, request: &'a Request<'_>) -> Option<&'a str> {
+fn suggest<'a>(
+    asked: &mut Suggestion,
+    definition: &Definition,
+    request: &'a Request<'_>,
+) -> Option<&'a str> {
     match request {
         Request::File { access, path } => {
-            let declared = directory_of(definition, path, PathUse { access: *access, is_directory: true });
+            let declared =
+                directory_of(definition, path, PathUse { access: *access, is_directory: true });
             let above = path.rsplit_once('/').and_then(|(above, name)| match above {
                 "" => name.contains('.').then_some("/"),
                 above => Some(above),
@@ -205,12 +239,17 @@ fn suggest<'a>(asked: &mut Suggestion, definition: &Definition, request: &'a Req
 /// Adds a secret for the requests that a tool declares, granted or not.
 pub(crate) fn add_secret(asked: &mut Suggestion, definition: &Definition, name: &str) {
     let declared = definition.needs.iter().filter(|need| need.kind == "http");
-    declared.filter_map(|need| need.pattern.parse().ok()).for_each(|rule| asked.add_secret(name, &rule));
+    declared
+        .filter_map(|need| need.pattern.parse().ok())
+        .for_each(|rule| asked.add_secret(name, &rule));
 }
 
 /// The smallest rule that allows a request to a host on a private network, with that network; none if its host is on no such
 /// network. A name is looked up; `Err` if it has no address now.
-pub(crate) async fn private_rule(egress: &Egress, request: &Request<'_>) -> Option<Result<HttpRule, ()>> {
+pub(crate) async fn private_rule(
+    egress: &Egress,
+    request: &Request<'_>,
+) -> Option<Result<HttpRule, ()>> {
     let mut grants = Grants::default();
     grants.http.push(with_networks(request, &[])?);
     let alone = Rights::default().with_granted(grants.into());
@@ -229,7 +268,8 @@ pub(crate) fn is_known(definition: &Definition, arguments: &str, name: &str) -> 
         Target::parse(url).map(|target| target.host()).ok()
     };
     let mut declared = definition.needs.iter().filter(|need| need.kind == "http").filter_map(host);
-    arguments.contains(name) || declared.any(|host| matches!(host, Host::Name(declared) if declared == name))
+    arguments.contains(name)
+        || declared.any(|host| matches!(host, Host::Name(declared) if declared == name))
 }
 
 /// Adds what else the component declares for imports that would not be granted: until then none of its tools can be called.
@@ -245,7 +285,8 @@ fn add_imports(asked: &mut Suggestion, chosen: &Chosen<'_>, component: &Componen
     };
     for kind in ["http", "kv", "invoke", "reveal"] {
         let mut more = asked.clone();
-        let needs = component.definitions().flat_map(|tool| &tool.needs).filter(|need| need.kind == kind);
+        let needs =
+            component.definitions().flat_map(|tool| &tool.needs).filter(|need| need.kind == kind);
         needs.for_each(|need| more.add_need(need));
         if missing(&more).len() < missing(asked).len() {
             *asked = more;
@@ -275,7 +316,8 @@ mod tests {
         let request = Request::parse("GET http://wiki.internal/x").unwrap();
         let mut asked = Suggestion::of(&request);
         let egress = Egress::new().with_resolver(Here);
-        let rule = private_rule(&egress, &request).await.expect("a private host").expect("an address");
+        let rule =
+            private_rule(&egress, &request).await.expect("a private host").expect("an address");
         asked.add_http(&rule);
         let line = r#"http = [{ rule = "GET http://wiki.internal/x", private = ["10.1.2.3/32"] }]"#;
         assert_eq!(asked.to_paste(), [line]);

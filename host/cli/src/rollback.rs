@@ -9,7 +9,11 @@ use crate::failure::Failure;
 use crate::printer::Printer;
 
 /// Goes back, and tells to what.
-pub(crate) fn rollback(printer: &Printer, global: &Global, args: &RollbackArgs) -> Result<ExitStatus, Failure> {
+pub(crate) fn rollback(
+    printer: &Printer,
+    global: &Global,
+    args: &RollbackArgs,
+) -> Result<ExitStatus, Failure> {
     let config = config::read_with(global, Wanted::None)?;
     if config.file.is_none() {
         let hint = "go to the directory of the file, or name one with `--config FILE`; \
@@ -26,10 +30,16 @@ pub(crate) fn rollback(printer: &Printer, global: &Global, args: &RollbackArgs) 
     }
     printer.note(
         "note",
-        &format!("`{}` was rolled back from {} to {}, which was approved before", done.component, done.from, done.to),
+        &format!(
+            "`{}` was rolled back from {} to {}, which was approved before",
+            done.component, done.from, done.to
+        ),
     );
     if let Some(kept) = &done.kept {
-        let message = format!("the file that was replaced was never approved: a copy is in `{}`", kept.display());
+        let message = format!(
+            "the file that was replaced was never approved: a copy is in `{}`",
+            kept.display()
+        );
         printer.note("note", &message);
     }
     Ok(ExitStatus::Ok)

@@ -61,8 +61,12 @@ impl RuleLines {
     pub(crate) fn items(&self, place: &[&str]) -> Vec<Item> {
         let spans = |value: &Spanned<DeValue<'_>>| -> Vec<(String, Range<usize>)> {
             match value.get_ref() {
-                DeValue::Array(items) => items.iter().filter_map(|item| Some((text_of(item)?, item.span()))).collect(),
-                DeValue::Table(table) => table.keys().map(|key| (key.get_ref().to_string(), key.span())).collect(),
+                DeValue::Array(items) => {
+                    items.iter().filter_map(|item| Some((text_of(item)?, item.span()))).collect()
+                }
+                DeValue::Table(table) => {
+                    table.keys().map(|key| (key.get_ref().to_string(), key.span())).collect()
+                }
                 DeValue::String(_)
                 | DeValue::Integer(_)
                 | DeValue::Float(_)
@@ -71,7 +75,10 @@ impl RuleLines {
             }
         };
         let found = self.at(place, spans).unwrap_or_default();
-        found.into_iter().map(|(text, span)| Item { text, line: self.line_of(&span), span }).collect()
+        found
+            .into_iter()
+            .map(|(text, span)| Item { text, line: self.line_of(&span), span })
+            .collect()
     }
 
     fn at<T>(&self, place: &[&str], look: impl FnOnce(&Spanned<DeValue<'_>>) -> T) -> Option<T> {
@@ -111,7 +118,10 @@ mod tests {
             let items = lines.items(&["components", "x", "grants", kind]);
             items.into_iter().map(|item| (item.text, item.line)).collect()
         };
-        assert_eq!(items("http"), [("GET https://a.example".to_owned(), 5), ("GET http://b".to_owned(), 6)]);
+        assert_eq!(
+            items("http"),
+            [("GET https://a.example".to_owned(), 5), ("GET http://b".to_owned(), 6)]
+        );
         assert_eq!(items("secrets"), [("key".to_owned(), 10)]);
         assert!(items("reveal").is_empty());
         assert_eq!(lines.line(&["components", "x", "grants"]), Some(3));

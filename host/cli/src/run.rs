@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, ComponentKind, Contents, Denial, Executor, Limits, Outcome,
-    Question, RaisedKind, Refusal, Registry, Resume, Rights, Tool, ToolCall, ToolError,
+    CallContext, CallOptions, CallResult, Completion, ComponentKind, Contents, Denial, Executor,
+    Limits, Outcome, Question, RaisedKind, Refusal, Registry, Resume, Rights, Tool, ToolCall,
+    ToolError,
 };
 use toolcell_build::SourceLine;
 
@@ -68,13 +69,18 @@ pub(crate) async fn run(
     args: &RunArgs,
 ) -> Result<ExitStatus, Failure> {
     // Everything that was typed is judged before anything is read, and everything is read before anything is compiled.
-    let context = context::context(args.context.as_deref(), args.answer.as_deref(), args.state.as_deref())?;
+    let context =
+        context::context(args.context.as_deref(), args.answer.as_deref(), args.state.as_deref())?;
     let is_program = args.grants.typed().iter().any(|grant| grant == "as=command");
     let target = Target::of_call(&args.call, is_program)?;
     let arguments = target.arguments.read()?;
     let mut config = config::read(global)?;
     config.hint = config.hint.with_call(args.call.tool.iter().chain(&args.call.arguments).cloned());
-    let config = config::with_typed(config, std::slice::from_ref(&args.call.component), &args.grants.typed())?;
+    let config = config::with_typed(
+        config,
+        std::slice::from_ref(&args.call.component),
+        &args.grants.typed(),
+    )?;
     let chosen = components::used(&config, &args.call.component)?;
     let context = config::on_behalf(&config, context, args.tenant.as_deref())?;
     context::warn_without_tenant(printer, &config, &context, std::slice::from_ref(&chosen));
@@ -87,7 +93,8 @@ pub(crate) async fn run(
         Err(failure) => (None, Some(failure)),
     };
     let found = tool(printer, global, (args, target.tool), &config, &chosen, &context).await;
-    let (tool, rights) = &found.map_err(|failure| target::not_found(failure, &args.call, &chosen.kind()))?;
+    let (tool, rights) =
+        &found.map_err(|failure| target::not_found(failure, &args.call, &chosen.kind()))?;
     let name = tool.definition().name.as_str();
     let arguments = arguments.of(tool.definition());
 
@@ -100,7 +107,8 @@ pub(crate) async fn run(
         executor
     };
     let unset = config.unset_for(context.tenant.as_deref());
-    let unset: BTreeMap<_, _> = unset.map(|(name, problem)| (name.clone(), problem.clone())).collect();
+    let unset: BTreeMap<_, _> =
+        unset.map(|(name, problem)| (name.clone(), problem.clone())).collect();
     let asking = Call { printer, interrupt, args, executor, tool, arguments: &arguments };
     let mut context = context;
     loop {
@@ -147,7 +155,8 @@ pub(crate) async fn run(
             report::show(printer, &typed, tool, &shown, &lines)?;
             // A tool that succeeded could do without such a file.
             let is_ok = matches!(completion.result, CallResult::Outcome(Outcome::Ok(_)));
-            let denials: Vec<_> = denials.into_iter().filter(|denial| !is_ok || !live::is_top_file(denial)).collect();
+            let denials: Vec<_> =
+                denials.into_iter().filter(|denial| !is_ok || !live::is_top_file(denial)).collect();
             if !denials.is_empty() {
                 let (tenant, definition) = (context.tenant.as_deref(), tool.definition());
                 let asker = Asker { config: &config, chosen: &chosen, tenant, definition, rights };
@@ -175,7 +184,9 @@ async fn callable(
     let engines = host::engines(printer, global, 1, config)?.inline();
     let registry = Registry::new();
     let tenant = context.tenant.as_deref();
-    let tools = components::tools(printer, &engines, config, &components, LeftOut::Unusable, tenant).await?;
+    let tools =
+        components::tools(printer, &engines, config, &components, LeftOut::Unusable, tenant)
+            .await?;
     registry.register_all(config::offered(config, context, tools))?;
     Ok(registry)
 }
@@ -226,8 +237,13 @@ impl Call<'_> {
         let mut completion = executor.call(tool, call, options).await;
         let denials = live.finish(&completion.result);
         if let lost @ 1.. = completion.usage.log_bytes_lost {
-            printer
-                .note("warning", &format!("the tool's log exceeded its limit: {} were dropped", Size(lost).rounded()));
+            printer.note(
+                "warning",
+                &format!(
+                    "the tool's log exceeded its limit: {} were dropped",
+                    Size(lost).rounded()
+                ),
+            );
         }
         if let Some(size) = &arguments.oversize {
             state_size(&mut completion, size.clone());
@@ -253,7 +269,8 @@ async fn tool(
         let offered = config::offered(config, context, worker.tools().iter().cloned());
         let tool = target::tool(&offered, name, &chosen.shown())?.clone();
         // The process keeps the rights of its tools: they are made of the same grants here.
-        let definitions: Vec<_> = worker.tools().iter().map(|tool| tool.definition().clone()).collect();
+        let definitions: Vec<_> =
+            worker.tools().iter().map(|tool| tool.definition().clone()).collect();
         let rights = Rights::in_component(chosen.grants().into(), tool.definition(), &definitions);
         return Ok((tool, rights.unwrap_or_default()));
     }

@@ -42,14 +42,17 @@ fn members(schema: &Value, root: &Value, above: &str, depth: usize, found: &mut 
         }
         return;
     }
-    for alternative in ["anyOf", "oneOf", "allOf"].iter().filter_map(|key| target.get(key)?.as_array()).flatten() {
+    for alternative in
+        ["anyOf", "oneOf", "allOf"].iter().filter_map(|key| target.get(key)?.as_array()).flatten()
+    {
         members(alternative, root, above, depth + 1, found);
     }
     let required = |name: &str| {
         let names = target.get("required").and_then(Value::as_array);
         names.is_some_and(|names| names.iter().any(|required| required.as_str() == Some(name)))
     };
-    for (name, member) in target.get("properties").and_then(Value::as_object).into_iter().flatten() {
+    for (name, member) in target.get("properties").and_then(Value::as_object).into_iter().flatten()
+    {
         let path = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
         if found.len() >= MAX_MEMBERS || found.iter().any(|parameter| parameter.name == path) {
             continue;
@@ -74,7 +77,9 @@ pub(crate) fn kind(schema: &Value) -> String {
 /// The JSON types that a member of the object may have; none where the schema does not say.
 pub(crate) fn types_of<'a>(schema: &'a Value, member: &str) -> Vec<&'a str> {
     let mut found = Vec::new();
-    if let Some(member) = resolve(schema, schema, 0).get("properties").and_then(|members| members.get(member)) {
+    if let Some(member) =
+        resolve(schema, schema, 0).get("properties").and_then(|members| members.get(member))
+    {
         types(member, schema, 0, &mut found);
     }
     found
@@ -158,9 +163,10 @@ fn kind_of(schema: &Value, root: &Value, depth: usize) -> String {
     }
     match schema.get("type") {
         Some(Value::String(name)) => named(name, schema, root, depth),
-        Some(Value::Array(names)) => {
-            choices(names.iter().filter_map(Value::as_str).map(|name| named(name, schema, root, depth)), " or ")
-        }
+        Some(Value::Array(names)) => choices(
+            names.iter().filter_map(Value::as_str).map(|name| named(name, schema, root, depth)),
+            " or ",
+        ),
         Some(_) | None if schema.get("properties").is_some() => "object".to_owned(),
         Some(_) | None => "any".to_owned(),
     }
@@ -168,17 +174,24 @@ fn kind_of(schema: &Value, root: &Value, depth: usize) -> String {
 
 fn named(name: &str, schema: &Value, root: &Value, depth: usize) -> String {
     let (word, bounds) = match (name, schema.get("items")) {
-        ("array", Some(items)) => {
-            (format!("array of {}", kind_of(items, root, depth + 1)), counted(schema, "Items", "items"))
-        }
+        ("array", Some(items)) => (
+            format!("array of {}", kind_of(items, root, depth + 1)),
+            counted(schema, "Items", "items"),
+        ),
         ("array", None) => (name.to_owned(), counted(schema, "Items", "items")),
         ("string", _) => (name.to_owned(), counted(schema, "Length", "characters")),
         ("integer" | "number", _) => (name.to_owned(), range(schema)),
         _ => (name.to_owned(), None),
     };
-    let format = schema.get("format").and_then(Value::as_str).filter(|_| name == "string").map(str::to_owned);
+    let format = schema
+        .get("format")
+        .and_then(Value::as_str)
+        .filter(|_| name == "string")
+        .map(str::to_owned);
     let pattern = schema.get("pattern").and_then(Value::as_str).filter(|_| name == "string");
-    let pattern = pattern.map(|pattern| format!("matches {}", pattern.chars().take(MAX_PATTERN).collect::<String>()));
+    let pattern = pattern.map(|pattern| {
+        format!("matches {}", pattern.chars().take(MAX_PATTERN).collect::<String>())
+    });
     let bounds: Vec<_> = [format, bounds, pattern].into_iter().flatten().collect();
     if bounds.is_empty() { word } else { format!("{word} ({})", bounds.join(", ")) }
 }
@@ -200,20 +213,28 @@ fn range(schema: &Value) -> Option<String> {
     // What a type of so many bits holds anyway bounds nothing that a person would ask about.
     let format = schema.get("format").and_then(Value::as_str).unwrap_or_default();
     let of_type = |key: &str, value: &Value| {
-        let bits = format.trim_start_matches(|c: char| c.is_ascii_alphabetic()).parse::<u32>().unwrap_or_default();
+        let bits = format
+            .trim_start_matches(|c: char| c.is_ascii_alphabetic())
+            .parse::<u32>()
+            .unwrap_or_default();
         if !(8..=64).contains(&bits) {
             return false;
         }
-        let most = if format.starts_with('u') { u64::MAX >> (64 - bits) } else { u64::MAX >> (65 - bits) };
+        let most =
+            if format.starts_with('u') { u64::MAX >> (64 - bits) } else { u64::MAX >> (65 - bits) };
         match key {
             "maximum" => value.as_u64() == Some(most),
-            "minimum" => value.as_i64().is_some_and(|least| least < 0 && least.unsigned_abs() == most + 1),
+            "minimum" => {
+                value.as_i64().is_some_and(|least| least < 0 && least.unsigned_abs() == most + 1)
+            }
             _ => false,
         }
     };
-    let bound = |key: &str| schema.get(key).filter(|value| value.is_number() && !of_type(key, value));
+    let bound =
+        |key: &str| schema.get(key).filter(|value| value.is_number() && !of_type(key, value));
     let least = bound("minimum").map(|least| format!("at least {least}"));
-    let least = least.or_else(|| bound("exclusiveMinimum").map(|least| format!("more than {least}")));
+    let least =
+        least.or_else(|| bound("exclusiveMinimum").map(|least| format!("more than {least}")));
     let most = bound("maximum").map(|most| format!("at most {most}"));
     let most = most.or_else(|| bound("exclusiveMaximum").map(|most| format!("less than {most}")));
     let step = bound("multipleOf").map(|step| format!("multiple of {step}"));
@@ -251,16 +272,31 @@ mod tests {
             (json!({"type": "string"}), "string"),
             (json!({"type": ["string", "null"]}), "string or null"),
             (json!({"type": "string", "format": "date"}), "string (date)"),
-            (json!({"type": "array", "items": {"type": "array", "items": true}}), "array of array of any"),
+            (
+                json!({"type": "array", "items": {"type": "array", "items": true}}),
+                "array of array of any",
+            ),
             (json!({"enum": ["a", 1]}), "\"a\" | 1"),
             (
                 json!({"enum": (0..20).collect::<Vec<_>>()}),
                 "0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12 | 13 | 14 | 15 | …",
             ),
-            (json!({"type": "integer", "format": "uint32", "minimum": 0, "maximum": u32::MAX}), "integer (at least 0)"),
-            (json!({"type": "integer", "format": "int8", "minimum": -128, "maximum": 127}), "integer"),
-            (json!({"type": "integer", "format": "uint8", "minimum": 0, "maximum": 127}), "integer (0 to 127)"),
-            (json!({"type": ["integer", "null"], "minimum": 0, "maximum": 3}), "integer (0 to 3) or null"),
+            (
+                json!({"type": "integer", "format": "uint32", "minimum": 0, "maximum": u32::MAX}),
+                "integer (at least 0)",
+            ),
+            (
+                json!({"type": "integer", "format": "int8", "minimum": -128, "maximum": 127}),
+                "integer",
+            ),
+            (
+                json!({"type": "integer", "format": "uint8", "minimum": 0, "maximum": 127}),
+                "integer (0 to 127)",
+            ),
+            (
+                json!({"type": ["integer", "null"], "minimum": 0, "maximum": 3}),
+                "integer (0 to 3) or null",
+            ),
             (
                 json!({"type": "number", "exclusiveMinimum": 0, "multipleOf": 0.5}),
                 "number (more than 0, multiple of 0.5)",
@@ -269,14 +305,20 @@ mod tests {
                 json!({"type": "string", "minLength": 10, "maxLength": 10, "pattern": "^a"}),
                 "string (10 characters, matches ^a)",
             ),
-            (json!({"type": "array", "items": {"type": "string"}, "maxItems": 3}), "array of string (at most 3 items)"),
+            (
+                json!({"type": "array", "items": {"type": "string"}, "maxItems": 3}),
+                "array of string (at most 3 items)",
+            ),
             (
                 json!({"anyOf": [{"type": "number"}, {"$ref": "#/$defs/x"}], "$defs": {"x": {"type": "null"}}}),
                 "number or null",
             ),
             (json!({"allOf": [{"type": "integer"}]}), "integer"),
             (json!({"$ref": "#"}), "any"),
-            (json!({"type": "array", "items": {"$ref": "#"}}), "array of array of array of array of array of any"),
+            (
+                json!({"type": "array", "items": {"$ref": "#"}}),
+                "array of array of array of array of array of any",
+            ),
             (json!({"$ref": "https://example.com/x"}), "any"),
             (json!({"properties": {}}), "object"),
             (json!(false), "nothing"),
@@ -298,7 +340,10 @@ mod tests {
         });
         let found = parameters(&schema);
         let find = |name: &str| found.iter().find(|parameter| parameter.name == name).unwrap();
-        assert_eq!((find("steps").kind.as_str(), find("steps").required), ("array of object", false));
+        assert_eq!(
+            (find("steps").kind.as_str(), find("steps").required),
+            ("array of object", false)
+        );
         assert_eq!((find("first").description.as_str(), find("first").required), ("A step.", true));
         assert_eq!(parameters(&json!({"properties": 3})), []);
         let deep = json!({
@@ -312,7 +357,10 @@ mod tests {
         let found = parameters(&deep);
         assert!(found.len() <= MAX_MEMBERS);
         let find = |name: &str| found.iter().find(|parameter| parameter.name == name).unwrap();
-        assert_eq!((find("style.digits").kind.as_str(), find("style.digits").required), ("integer; default 1", true));
+        assert_eq!(
+            (find("style.digits").kind.as_str(), find("style.digits").required),
+            ("integer; default 1", true)
+        );
         assert_eq!(find("steps[].id").kind, "string");
     }
 }

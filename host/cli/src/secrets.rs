@@ -9,7 +9,10 @@ use crate::config::Config;
 
 /// Where the tenants' own values of a secret come from.
 fn own<'a>(config: &'a Config, secret: &str) -> BTreeMap<&'a str, String> {
-    let own = config.own_secrets.iter().filter_map(|(tenant, own)| Some((tenant.as_str(), own.origins.get(secret)?)));
+    let own = config
+        .own_secrets
+        .iter()
+        .filter_map(|(tenant, own)| Some((tenant.as_str(), own.origins.get(secret)?)));
     own.map(|(tenant, origin)| (tenant, origin.to_string())).collect()
 }
 
@@ -24,7 +27,9 @@ pub(crate) fn origin(config: &Config, secret: &str) -> String {
 /// A line for each secret of which a tenant has its own value.
 pub(crate) fn lines(config: &Config) -> Vec<String> {
     let secrets = config.origins.keys().filter(|name| !own(config, name).is_empty());
-    secrets.map(|name| clean::shown(&format!("secret {name}: from {}", origin(config, name)))).collect()
+    secrets
+        .map(|name| clean::shown(&format!("secret {name}: from {}", origin(config, name))))
+        .collect()
 }
 
 /// Every secret, by name.

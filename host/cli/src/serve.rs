@@ -15,8 +15,9 @@ use serde_json::json;
 use toolcell_config::{Configuration, EnginesBuilder, Loaded};
 use toolcell_server::mcp::{self, McpOptions};
 use toolcell_server::{
-    ArtifactOptions, Artifacts, Authenticator, BindError, Configured, HttpOptions, HttpServer, IssuerError,
-    ListenOptions, ManyTools, MetricsError, MetricsServer, Notice, Principal, Service, ServiceBuilder, Tls,
+    ArtifactOptions, Artifacts, Authenticator, BindError, Configured, HttpOptions, HttpServer,
+    IssuerError, ListenOptions, ManyTools, MetricsError, MetricsServer, Notice, Principal, Service,
+    ServiceBuilder, Tls,
 };
 
 use crate::args::{Global, ServeArgs};
@@ -94,27 +95,34 @@ async fn serving(
         return Ok(if problems == 0 { ExitStatus::Ok } else { ExitStatus::Failed });
     }
     let service = configured.service().with_sealer(state::sealer(global.state_dir.as_deref())?);
-    let service = state::dir(global).into_iter().fold(service, ServiceBuilder::with_state_directory);
+    let service =
+        state::dir(global).into_iter().fold(service, ServiceBuilder::with_state_directory);
     let service = service.with_artifacts(artifacts(args)?).build()?;
     traces.report_to(&service);
     if args.stdio {
         let principal = Principal::new(args.tenant.as_deref(), "stdio");
         return on_stdio(printer, interrupt, args, &configured, service, principal).await;
     }
-    let options = options(args)?.with_protected(mcp::routes(service.clone(), McpOptions::default()));
-    let server = HttpServer::bind(service.clone(), auth.clone(), options).await.map_err(not_listening)?;
+    let options =
+        options(args)?.with_protected(mcp::routes(service.clone(), McpOptions::default()));
+    let server =
+        HttpServer::bind(service.clone(), auth.clone(), options).await.map_err(not_listening)?;
     let metrics = match args.metrics {
-        Some(address) => Some(MetricsServer::bind(service.clone(), address).await.map_err(no_metrics)?),
+        Some(address) => {
+            Some(MetricsServer::bind(service.clone(), address).await.map_err(no_metrics)?)
+        }
         None => None,
     };
-    let metrics_url = metrics.as_ref().map(|metrics| format!("http://{}/metrics", metrics.address()));
+    let metrics_url =
+        metrics.as_ref().map(|metrics| format!("http://{}/metrics", metrics.address()));
     let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{}", server.address());
     let is_open = auth.is_open();
     // Before the line that says that it listens: a signal after that line ends the server in order.
     let stop = interrupt.drain(args.drain.0);
     if args.json {
-        let mut listening = json!({ "listening": url, "tools": loaded.registry().toolbox().tools().count() });
+        let mut listening =
+            json!({ "listening": url, "tools": loaded.registry().toolbox().tools().count() });
         if let Some(metrics) = &metrics_url {
             listening["metrics"] = metrics.as_str().into();
         }
@@ -129,7 +137,11 @@ async fn serving(
             &format!(
                 "{} at {url}/v1 and {url}/mcp, {}",
                 counted(tools, "tool"),
-                if is_open { "for this machine only" } else { "each request needs a key or a token" }
+                if is_open {
+                    "for this machine only"
+                } else {
+                    "each request needs a key or a token"
+                }
             ),
         );
     }
@@ -170,7 +182,8 @@ async fn on_stdio(
     };
     interrupt.drained();
     ended.map_err(|error| {
-        let hint = "check that the client speaks MCP, and that it keeps standard input and output open";
+        let hint =
+            "check that the client speaks MCP, and that it keeps standard input and output open";
         Failure::environment(error, hint)
     })?;
     Ok(ExitStatus::Ok)
@@ -210,7 +223,8 @@ fn engines(
     let cache = host::cache_dir(printer, global);
     let (bytes, cells) = (global.cache_size.0, args.cells);
     let hint = host::proxy_hint(configuration);
-    let engines = configuration.engines().with_egress(|egress| host::hinting(printer, egress, hint));
+    let engines =
+        configuration.engines().with_egress(|egress| host::hinting(printer, egress, hint));
     Ok(engines.with(|builder| {
         let builder = worker(builder).cells(cells).cache_bytes(bytes);
         cache.into_iter().fold(builder, |builder, dir| builder.cache(dir))
@@ -244,7 +258,10 @@ fn artifacts(args: &ServeArgs) -> Result<Artifacts, Failure> {
 
 /// Whether the directory for artifacts can be used. That a server uses it now is no problem of the configuration.
 fn check_artifacts(args: &ServeArgs) -> Result<(), Failure> {
-    let opened = args.artifacts.as_ref().map(|directory| Artifacts::open(directory, ArtifactOptions::default()));
+    let opened = args
+        .artifacts
+        .as_ref()
+        .map(|directory| Artifacts::open(directory, ArtifactOptions::default()));
     match opened {
         Some(Err(error)) if error.kind() != io::ErrorKind::WouldBlock => Err(no_artifacts(error)),
         Some(Ok(_) | Err(_)) | None => Ok(()),
@@ -285,7 +302,10 @@ fn options(args: &ServeArgs) -> Result<ListenOptions, Failure> {
     }
     if let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) {
         let tls = Tls::from_files(cert, key).map_err(|error| {
-            Failure::file(error, "give the certificate chain and its key as PEM files that you can read")
+            Failure::file(
+                error,
+                "give the certificate chain and its key as PEM files that you can read",
+            )
         })?;
         options = options.with_tls(tls);
     }
@@ -301,15 +321,21 @@ fn tell(printer: &Printer, args: &ServeArgs, notice: Notice) {
             let _ = told(printer, args, &loaded);
         }
         Notice::NotReloaded(error) => {
-            printer.note("warning", "the changed configuration is not used: the server keeps the previous one");
+            printer.note(
+                "warning",
+                "the changed configuration is not used: the server keeps the previous one",
+            );
             Failure::from(error).tell(printer);
         }
         Notice::IssuerKeysLost { error, has_earlier } => {
-            let until = if has_earlier { "the earlier ones stay in use" } else { "every token is refused" };
+            let until =
+                if has_earlier { "the earlier ones stay in use" } else { "every token is refused" };
             printer.note("warning", &format!("the keys of the issuer cannot be used: {until}"));
             no_issuer(error).tell(printer);
         }
-        Notice::IssuerKeysFound => printer.note("note", "the keys of the issuer can be fetched and used again"),
+        Notice::IssuerKeysFound => {
+            printer.note("note", "the keys of the issuer can be fetched and used again")
+        }
     }
 }
 

@@ -31,16 +31,23 @@ impl StandIn {
     /// For a tool under these grants.
     pub(crate) fn new(mut grants: Grants, definition: &Definition) -> Result<Self, Failure> {
         TemporaryDirectory::collect();
-        let dir = TemporaryDirectory::new().context("no temporary directory for the files of a dry run");
         let dir =
-            dir.map_err(|error| Failure::environment(error, "set `TMPDIR` to a directory that you can write to"))?;
+            TemporaryDirectory::new().context("no temporary directory for the files of a dry run");
+        let dir = dir.map_err(|error| {
+            Failure::environment(error, "set `TMPDIR` to a directory that you can write to")
+        })?;
         let declared = |kind: &str| -> Vec<String> {
             let needs = definition.needs.iter().filter(|need| need.kind == kind);
             needs.map(|need| need.pattern.clone()).collect()
         };
-        let written = grants.directories.iter().filter(|directory| directory.access == Access::Write);
+        let written =
+            grants.directories.iter().filter(|directory| directory.access == Access::Write);
         let mut given: BTreeSet<_> = written.map(|directory| directory.name.clone()).collect();
-        given.extend(declared("filesystem").iter().filter_map(|rule| Some(rule.split_once(' ')?.1.to_owned())));
+        given.extend(
+            declared("filesystem")
+                .iter()
+                .filter_map(|rule| Some(rule.split_once(' ')?.1.to_owned())),
+        );
         grants.directories.retain(|directory| directory.access == Access::Read);
         if !grants.directories.iter().any(|directory| directory.name == "/") {
             let root = Directory::new("/", dir.path(), Access::Write);
@@ -69,7 +76,8 @@ impl StandIn {
         let before = self.made.len();
         for (path, PathUse { access, is_directory, .. }) in &recorded.paths {
             let is_read = *access == Access::Read;
-            let is_file = !is_directory && path.rsplit('/').next().is_some_and(|name| name.contains('.'));
+            let is_file =
+                !is_directory && path.rsplit('/').next().is_some_and(|name| name.contains('.'));
             match path.rsplit_once('/') {
                 _ if path == "/" => {}
                 Some((above, _)) if is_file || !is_read => {
@@ -92,22 +100,31 @@ impl StandIn {
     fn filled(&self) -> Result<(), Failure> {
         let fill = || -> io::Result<()> {
             self.emptied()?;
-            for (path, is_file) in
-                self.given.iter().map(|path| (path, false)).chain(self.made.iter().map(|(p, f)| (p, *f)))
+            for (path, is_file) in self
+                .given
+                .iter()
+                .map(|path| (path, false))
+                .chain(self.made.iter().map(|(p, f)| (p, *f)))
             {
                 // A name that this file system does not take, or one in the place of another, stays away.
                 let _ = self.made_one(path, is_file);
             }
             Ok(())
         };
-        fill().map_err(|error| Failure::environment(error, "is the disk of the temporary files full?"))
+        fill().map_err(|error| {
+            Failure::environment(error, "is the disk of the temporary files full?")
+        })
     }
 
     /// Of any depth: a tool made it.
     fn emptied(&self) -> io::Result<()> {
         for entry in fs::read_dir(self.dir.path())?.flatten() {
             let path = entry.path();
-            if entry.file_type()?.is_dir() { toolcell::remove_tree(&path)? } else { fs::remove_file(path)? }
+            if entry.file_type()?.is_dir() {
+                toolcell::remove_tree(&path)?
+            } else {
+                fs::remove_file(path)?
+            }
         }
         Ok(())
     }
@@ -138,7 +155,11 @@ impl Drop for StandIn {
 
 /// The directory that a grant of this path would have to be: the one that the tool declares, the path itself if it was
 /// opened as a directory, otherwise the one that it lies in.
-pub(crate) fn directory_of<'a>(definition: &'a Definition, path: &'a str, used: PathUse) -> &'a str {
+pub(crate) fn directory_of<'a>(
+    definition: &'a Definition,
+    path: &'a str,
+    used: PathUse,
+) -> &'a str {
     let declared = definition.needs.iter().filter(|need| need.kind == "filesystem");
     let mut declared = declared.filter_map(|need| Some(need.pattern.split_once(' ')?.1));
     if let Some(above) = declared.find(|above| Path::new(path).starts_with(above)) {
@@ -162,17 +183,26 @@ mod tests {
         let mut root = StandIn::new(Grants::default(), &definition).unwrap();
         let at = root.grants().directories[0].path.clone();
         let mut recorded = Recorded::default();
-        for (path, access, is_directory) in
-            [("/data/a.txt", Access::Read, false), ("/out/b.txt", Access::Write, false), ("/all", Access::Read, true)]
-        {
+        for (path, access, is_directory) in [
+            ("/data/a.txt", Access::Read, false),
+            ("/out/b.txt", Access::Write, false),
+            ("/all", Access::Read, true),
+        ] {
             recorded.paths.insert(path.to_owned(), PathUse { access, is_directory });
         }
         assert!(root.grown(&recorded).unwrap() && !root.grown(&recorded).unwrap());
-        assert!(at.join("data/a.txt").is_file() && at.join("out").is_dir() && at.join("all").is_dir());
+        assert!(
+            at.join("data/a.txt").is_file() && at.join("out").is_dir() && at.join("all").is_dir()
+        );
         assert!(!at.join("out/b.txt").exists(), "what it makes itself it finds missing");
         fs::write(at.join("out/b.txt"), "x").unwrap();
-        recorded.paths.insert("/more".to_owned(), PathUse { access: Access::Read, is_directory: true });
-        assert!(root.grown(&recorded).unwrap() && !at.join("out/b.txt").exists(), "each run begins anew");
+        recorded
+            .paths
+            .insert("/more".to_owned(), PathUse { access: Access::Read, is_directory: true });
+        assert!(
+            root.grown(&recorded).unwrap() && !at.join("out/b.txt").exists(),
+            "each run begins anew"
+        );
         drop(root);
         assert!(!at.exists());
     }

@@ -34,7 +34,8 @@ pub(crate) fn usable(dir: &Path) -> Result<(), Failure> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
     let writable = made.and_then(|()| Ok(access(dir, Access::WRITE_OK | Access::EXEC_OK)?));
     writable.map_err(|error| {
-        let error = anyhow!(error).context(format!("the state directory `{}` cannot be used", dir.display()));
+        let error = anyhow!(error)
+            .context(format!("the state directory `{}` cannot be used", dir.display()));
         Failure::file(error, "name a directory that you can write to: `--state-dir DIR`")
     })
 }
@@ -43,7 +44,9 @@ pub(crate) fn usable(dir: &Path) -> Result<(), Failure> {
 pub(crate) fn sealer(dir: Option<&Path>) -> Result<Sealer, Failure> {
     let Some(dir) = dir.map(Path::to_owned).or_else(env::state_dir) else {
         return Err(Failure::file(
-            anyhow!("no place for the key that seals questions: neither `XDG_STATE_HOME` nor `HOME` is set"),
+            anyhow!(
+                "no place for the key that seals questions: neither `XDG_STATE_HOME` nor `HOME` is set"
+            ),
             "name a directory with `--state-dir DIR`",
         ));
     };

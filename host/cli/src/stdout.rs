@@ -15,7 +15,10 @@ static CLOSED: AtomicBool = AtomicBool::new(false);
 const NUMBER: i32 = 1;
 
 #[used]
-#[expect(unsafe_code, reason = "functions of this section run before Rust's runtime, and nothing else does")]
+#[expect(
+    unsafe_code,
+    reason = "functions of this section run before Rust's runtime, and nothing else does"
+)]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;
 

@@ -35,7 +35,10 @@ pub(crate) fn tell(printer: &Printer, state: State) {
     };
     if let Err(error) = send(&socket, message) {
         let socket = socket.to_string_lossy();
-        printer.note("warning", &format!("the supervisor at NOTIFY_SOCKET={socket} was not told {message}: {error}"));
+        printer.note(
+            "warning",
+            &format!("the supervisor at NOTIFY_SOCKET={socket} was not told {message}: {error}"),
+        );
     }
 }
 
@@ -43,7 +46,12 @@ fn send(socket: &OsStr, message: &str) -> io::Result<()> {
     let address = match socket.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
         [b'/', ..] => SocketAddr::from_pathname(socket)?,
-        _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, "it begins neither with `/` nor with `@`")),
+        _ => {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it begins neither with `/` nor with `@`",
+            ));
+        }
     };
     let own = UnixDatagram::unbound()?;
     own.set_write_timeout(Some(PATIENCE))?;

@@ -13,7 +13,8 @@ fn cell(text: &str) -> String {
 /// Rows as lines, each column as wide as its widest cell but no wider than `widest`; a longer cell pushes its line to
 /// the right.
 pub(crate) fn columns(indent: usize, widest: usize, rows: &[Vec<String>]) -> String {
-    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|text| cell(text)).collect()).collect();
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|text| cell(text)).collect()).collect();
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let widths = rows.iter().filter_map(|row| row.get(column).map(|cell| cell.chars().count()));
@@ -51,7 +52,11 @@ mod tests {
     fn columns_line_up_whatever_is_in_them() {
         let row = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
         let long = "x".repeat(60);
-        let rows = [row(&["a", "\u{1b}b\u{200b}", "c"]), row(&["naïve", "two\nlines"]), row(&[&long, "b", "c"])];
+        let rows = [
+            row(&["a", "\u{1b}b\u{200b}", "c"]),
+            row(&["naïve", "two\nlines"]),
+            row(&[&long, "b", "c"]),
+        ];
         let expected = format!("  a      b          c\n  naïve  two lines\n  {long}  b          c");
         assert_eq!(columns(2, 48, &rows), expected);
     }
@@ -59,7 +64,11 @@ mod tests {
     #[test]
     fn paragraphs_are_wrapped() {
         let text = "word ".repeat(30);
-        assert!(paragraph(4, &text).lines().all(|line| line.len() <= LINE && line.starts_with("    word")));
+        assert!(
+            paragraph(4, &text)
+                .lines()
+                .all(|line| line.len() <= LINE && line.starts_with("    word"))
+        );
         assert_eq!(paragraph(4, &text).lines().count(), 2);
     }
 }

@@ -63,7 +63,10 @@ impl<'a> Target<'a> {
     /// # Errors
     /// Words that are neither one text nor members, and a member that is given twice or is not JSON.
     pub(crate) fn of(tool: Option<&'a str>, rest: &'a [String]) -> Result<Self, Failure> {
-        let words = tool.filter(|word| is_arguments(word)).into_iter().chain(rest.iter().map(String::as_str));
+        let words = tool
+            .filter(|word| is_arguments(word))
+            .into_iter()
+            .chain(rest.iter().map(String::as_str));
         let words: Vec<_> = words.collect();
         let tool = tool.filter(|word| !is_arguments(word));
         let arguments = match words.as_slice() {
@@ -92,8 +95,10 @@ impl Read<'_> {
             Self::Text(arguments) => arguments,
             Self::Members(members) => {
                 let schema = tool.parameters.as_ref();
-                let object: serde_json::Map<_, _> =
-                    members.iter().map(|member| (member.name.to_owned(), member.value(schema))).collect();
+                let object: serde_json::Map<_, _> = members
+                    .iter()
+                    .map(|member| (member.name.to_owned(), member.value(schema)))
+                    .collect();
                 Arguments { text: Value::from(object).to_string(), oversize: None }
             }
         }
@@ -141,18 +146,26 @@ const NO_TOOLS: &str = "`toolcell check` shows which tools each tenant is offere
 ///
 /// # Errors
 /// No such tool, or no name where there are several.
-pub(crate) fn tool<'a>(tools: &'a [Tool], name: Option<&str>, component: &str) -> Result<&'a Tool, Failure> {
+pub(crate) fn tool<'a>(
+    tools: &'a [Tool],
+    name: Option<&str>,
+    component: &str,
+) -> Result<&'a Tool, Failure> {
     let known = || tools.iter().map(|tool| tool.definition().name.as_str());
     match (name, tools) {
         (None, [only]) => Ok(only),
         (None, []) => Err(Failure::usage(format!("`{component}` offers no tool"), NO_TOOLS)),
         (None, _) => {
             let known = known().collect::<Vec<_>>().join(", ");
-            Err(Failure::usage(format!("`{component}` offers several tools: say which"), format!("there are: {known}")))
+            Err(Failure::usage(
+                format!("`{component}` offers several tools: say which"),
+                format!("there are: {known}"),
+            ))
         }
-        (Some(name), _) => {
-            tools.iter().find(|tool| tool.definition().name == name).ok_or_else(|| unknown(name, known()))
-        }
+        (Some(name), _) => tools
+            .iter()
+            .find(|tool| tool.definition().name == name)
+            .ok_or_else(|| unknown(name, known())),
     }
 }
 
@@ -160,14 +173,23 @@ pub(crate) fn tool<'a>(tools: &'a [Tool], name: Option<&str>, component: &str) -
 pub(crate) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
     let known: Vec<_> = known.collect();
     let near = names::nearest(name, known.iter().copied());
-    let listed = || if known.is_empty() { NO_TOOLS.to_owned() } else { format!("there are: {}", known.join(", ")) };
+    let listed = || {
+        if known.is_empty() {
+            NO_TOOLS.to_owned()
+        } else {
+            format!("there are: {}", known.join(", "))
+        }
+    };
     Failure::unknown_tool(name, near.map_or_else(listed, |near| format!("did you mean `{near}`?")))
 }
 
 /// Whether a word has the form of arguments, which no tool's name has but `-`.
 fn is_arguments(word: &str) -> bool {
     let word = word.trim_start();
-    word.is_empty() || word == "-" || word.starts_with(['{', '[', '"', '@']) || member(word).is_some()
+    word.is_empty()
+        || word == "-"
+        || word.starts_with(['{', '[', '"', '@'])
+        || member(word).is_some()
 }
 
 /// Whether a word is `{…}` or `NAME=VALUE`, which a component rarely is.
@@ -176,7 +198,8 @@ pub(crate) fn looks_like_arguments(word: &str) -> bool {
 }
 
 fn member(word: &str) -> Option<Member<'_>> {
-    let (name, value) = word.split_once('=').filter(|_| !word.trim_start().starts_with(['{', '[', '"', '@']))?;
+    let (name, value) =
+        word.split_once('=').filter(|_| !word.trim_start().starts_with(['{', '[', '"', '@']))?;
     let (name, is_json) = name.strip_suffix(':').map_or((name, false), |name| (name, true));
     (!name.is_empty()).then_some(Member { name, value, is_json })
 }
@@ -188,11 +211,17 @@ fn members<'a>(words: &[&'a str]) -> Result<Vec<Member<'a>>, Failure> {
         let hint = "write NAME=VALUE and NAME:=JSON, or one JSON object in quotes for the shell";
         let shown = || shortened(word);
         let Some(member) = member(word) else {
-            return Err(Failure::usage(format!("`{}` is neither NAME=VALUE nor NAME:=JSON", shown()), hint));
+            return Err(Failure::usage(
+                format!("`{}` is neither NAME=VALUE nor NAME:=JSON", shown()),
+                hint,
+            ));
         };
         if !found.insert(member.name) {
             let message = format!("the argument `{}` is given twice", shortened(member.name));
-            return Err(Failure::usage(message, "leave one of them out; for a list write NAME:='[…]'"));
+            return Err(Failure::usage(
+                message,
+                "leave one of them out; for a list write NAME:='[…]'",
+            ));
         }
         if member.is_json
             && let Err(error) = toolcell::Json::parse(member.value.to_owned())
@@ -219,7 +248,8 @@ mod tests {
 
     fn target(words: &[&str]) -> Result<(Option<String>, String), String> {
         let rest: Vec<_> = words.iter().skip(1).map(|word| (*word).to_owned()).collect();
-        let target = Target::of(words.first().copied(), &rest).map_err(|failure| failure.message())?;
+        let target =
+            Target::of(words.first().copied(), &rest).map_err(|failure| failure.message())?;
         let definition = Definition::new("t", "").unwrap().with_parameters(json!({
             "properties": {
                 "n": {"type": "integer"}, "on": {"type": ["boolean", "null"]}, "either": {"type": ["string", "number"]},
@@ -229,7 +259,11 @@ mod tests {
             "$defs": {"List": {"type": "array"}}
         }));
         let tool = target.tool.map(str::to_owned);
-        target.arguments.read().map(|read| (tool, read.of(&definition).text)).map_err(|failure| failure.message())
+        target
+            .arguments
+            .read()
+            .map(|read| (tool, read.of(&definition).text))
+            .map_err(|failure| failure.message())
     }
 
     #[test]

@@ -39,14 +39,21 @@ pub(crate) fn failed(error: KeyStoreError) -> Failure {
     Failure::file(error, hint)
 }
 
-pub(crate) fn tenant(printer: &Printer, global: &Global, args: &TenantArgs) -> Result<ExitStatus, Failure> {
+pub(crate) fn tenant(
+    printer: &Printer,
+    global: &Global,
+    args: &TenantArgs,
+) -> Result<ExitStatus, Failure> {
     let config = config::read_with(global, Wanted::None)?;
     let store = store(&config)?;
     match &args.command {
         TenantCommand::Add { name, json } => {
             let is_new = add(printer, &config, name)?;
             if !is_new && !json {
-                printer.note("note", &format!("the tenant `{name}` is there already: this is a further key for it"));
+                printer.note(
+                    "note",
+                    &format!("the tenant `{name}` is there already: this is a further key for it"),
+                );
             }
             show(printer, &store.add(name).map_err(failed)?, name, is_new, *json)
         }
@@ -74,28 +81,48 @@ fn add(printer: &Printer, config: &Config, name: &str) -> Result<bool, Failure> 
         let message = format!("`{}` is not a valid name of a tenant", name.escape_debug());
         return Err(Failure::usage(message, "use 1 to 64 of the characters A-Z a-z 0-9 _ -"));
     }
-    let Some(path) = config.path.as_deref().filter(|_| config.file.is_some()) else { return Err(without_file(config)) };
-    let unwritable = |error| Failure::file(error, format!("add the line `[tenants.{name}]` to the configuration"));
+    let Some(path) = config.path.as_deref().filter(|_| config.file.is_some()) else {
+        return Err(without_file(config));
+    };
+    let unwritable = |error| {
+        Failure::file(error, format!("add the line `[tenants.{name}]` to the configuration"))
+    };
     let text = std::fs::read_to_string(path).map_err(unwritable)?;
     let separator = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     let section = format!("{separator}\n[tenants.{name}]\n");
     if let Err(error) = toml::from_str::<toml::Table>(&format!("{text}{section}")) {
-        return Err(
-            Failure::file(error, format!("add the tenant `{name}` to `tenants` yourself")).about(path.display())
-        );
+        return Err(Failure::file(error, format!("add the tenant `{name}` to `tenants` yourself"))
+            .about(path.display()));
     }
     let mut file = OpenOptions::new().append(true).open(path).map_err(unwritable)?;
     file.write_all(section.as_bytes()).map_err(unwritable)?;
-    printer.note("note", &format!("added `[tenants.{name}]` to `{}`", config.file.as_deref().unwrap_or(config::NAME)));
+    printer.note(
+        "note",
+        &format!(
+            "added `[tenants.{name}]` to `{}`",
+            config.file.as_deref().unwrap_or(config::NAME)
+        ),
+    );
     if config.found.is_some() {
-        printer.note("hint", &format!("{} approves the file as it is now", config.hint.command("approve", &[], &[])));
+        printer.note(
+            "hint",
+            &format!("{} approves the file as it is now", config.hint.command("approve", &[], &[])),
+        );
     }
     Ok(true)
 }
 
-fn show(printer: &Printer, key: &NewKey, tenant: &str, is_new: bool, json: bool) -> Result<ExitStatus, Failure> {
+fn show(
+    printer: &Printer,
+    key: &NewKey,
+    tenant: &str,
+    is_new: bool,
+    json: bool,
+) -> Result<ExitStatus, Failure> {
     if json {
-        printer.json(&json!({ "tenant": tenant, "added": is_new, "id": key.id, "key": key.key.expose() }))?;
+        printer.json(
+            &json!({ "tenant": tenant, "added": is_new, "id": key.id, "key": key.key.expose() }),
+        )?;
     } else {
         printer.note("note", &format!("this is the only time that the key {} is shown", key.id));
         printer.text(key.key.expose())?;
@@ -112,7 +139,10 @@ fn revoke(
 ) -> Result<ExitStatus, Failure> {
     if !store.revoke(id).map_err(failed)? {
         let message = format!("there is no key `{}`", id.escape_debug());
-        return Err(Failure::usage(message, format!("{} shows them", config.hint.command("tenant", &["list"], &[]))));
+        return Err(Failure::usage(
+            message,
+            format!("{} shows them", config.hint.command("tenant", &["list"], &[])),
+        ));
     }
     if json {
         printer.json(&json!({ "revoked": id }))?;
@@ -122,12 +152,19 @@ fn revoke(
     Ok(ExitStatus::Ok)
 }
 
-fn list(printer: &Printer, config: &Config, store: &ApiKeyStore, json: bool) -> Result<ExitStatus, Failure> {
+fn list(
+    printer: &Printer,
+    config: &Config,
+    store: &ApiKeyStore,
+    json: bool,
+) -> Result<ExitStatus, Failure> {
     let keys = store.list().map_err(failed)?;
     if json {
         let tenants: Vec<_> = config.tenants.keys().collect();
-        let keys: Vec<_> =
-            keys.iter().map(|key| json!({ "id": key.id, "tenant": key.tenant, "created": key.created })).collect();
+        let keys: Vec<_> = keys
+            .iter()
+            .map(|key| json!({ "id": key.id, "tenant": key.tenant, "created": key.created }))
+            .collect();
         printer.json(&json!({ "tenants": tenants, "keys": keys }))?;
         return Ok(ExitStatus::Ok);
     }
@@ -135,7 +172,11 @@ fn list(printer: &Printer, config: &Config, store: &ApiKeyStore, json: bool) -> 
     let mut rows: Vec<_> = keys
         .iter()
         .map(|key| {
-            let remark = if is_named(&key.tenant) { "" } else { "not in the configuration: its requests are refused" };
+            let remark = if is_named(&key.tenant) {
+                ""
+            } else {
+                "not in the configuration: its requests are refused"
+            };
             vec![key.tenant.clone(), key.id.clone(), remark.to_owned()]
         })
         .collect();
@@ -146,7 +187,10 @@ fn list(printer: &Printer, config: &Config, store: &ApiKeyStore, json: bool) -> 
         printer.note("note", "there are no tenants and no keys");
         printer.note(
             "hint",
-            &format!("{} adds a tenant and makes a key", config.hint.command("tenant", &["add"], &["NAME"])),
+            &format!(
+                "{} adds a tenant and makes a key",
+                config.hint.command("tenant", &["add"], &["NAME"])
+            ),
         );
     } else {
         printer.text(&table::columns(0, usize::MAX, &rows))?;

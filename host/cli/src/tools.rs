@@ -12,7 +12,11 @@ use crate::host;
 use crate::printer::Printer;
 
 /// Prints them, but for a tool that the format cannot express: a note names it. If it can express none, that is an error.
-pub(crate) async fn tools(printer: &Printer, global: &Global, args: &ToolsArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn tools(
+    printer: &Printer,
+    global: &Global,
+    args: &ToolsArgs,
+) -> Result<ExitStatus, Failure> {
     let config = config::read_with(global, Wanted::None)?;
     let components = components::chosen(&config, &components::typed(&config, &args.components)?)?;
     let engines = host::engines(printer, global, 1, &config)?;

@@ -41,8 +41,12 @@ mod exported {
         }
 
         /// The layer of the subscriber that takes the spans.
-        pub(crate) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>(&self) -> Option<impl Layer<S> + use<S>> {
-            self.otlp.as_ref().map(|otlp| otlp.layer().with_filter(filter_fn(SpanLayer::is_exported)))
+        pub(crate) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>(
+            &self,
+        ) -> Option<impl Layer<S> + use<S>> {
+            self.otlp
+                .as_ref()
+                .map(|otlp| otlp.layer().with_filter(filter_fn(SpanLayer::is_exported)))
         }
 
         /// Reports a collector that fails to this service.
@@ -73,7 +77,9 @@ mod left_out {
             Ok(Self::default())
         }
 
-        pub(crate) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>(&self) -> Option<impl Layer<S> + use<S>> {
+        pub(crate) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>(
+            &self,
+        ) -> Option<impl Layer<S> + use<S>> {
             None::<Identity>
         }
 

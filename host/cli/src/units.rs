@@ -22,7 +22,9 @@ pub(crate) fn number(text: &str) -> Result<u64, String> {
 }
 
 /// A whole number in these bounds, as it is typed for an option.
-pub(crate) fn whole<T>(bounds: RangeInclusive<T>) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
+pub(crate) fn whole<T>(
+    bounds: RangeInclusive<T>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
 where
     T: FromStr + PartialOrd + fmt::Display + Clone + Send + Sync + 'static,
 {
@@ -58,8 +60,10 @@ impl FromStr for Date {
     type Err = BadDate;
 
     fn from_str(text: &str) -> Result<Self, BadDate> {
-        let seconds = || SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(text.parse().ok()?));
-        let date = humantime::parse_rfc3339(text).ok().or_else(seconds).filter(|date| *date < last());
+        let seconds =
+            || SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(text.parse().ok()?));
+        let date =
+            humantime::parse_rfc3339(text).ok().or_else(seconds).filter(|date| *date < last());
         date.map(Self).ok_or(BadDate)
     }
 }
@@ -83,7 +87,14 @@ mod tests {
 
     #[test]
     fn what_is_no_date_is_refused() {
-        for bad in ["", "-1", "1969-12-31T23:59:59Z", "253402300800", "18446744073709551615", "10000-01-01T00:00:00Z"] {
+        for bad in [
+            "",
+            "-1",
+            "1969-12-31T23:59:59Z",
+            "253402300800",
+            "18446744073709551615",
+            "10000-01-01T00:00:00Z",
+        ] {
             assert!(bad.parse::<Date>().is_err(), "{bad}");
         }
     }

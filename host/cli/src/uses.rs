@@ -21,7 +21,8 @@ pub(crate) const NOTHING: &str = "the component imports nothing that can use it"
 /// Whether a component imports anything that can use this kind of need, or the grants under this key. `true` for other words.
 pub(crate) fn can_use(component: &Examination, kind: &str) -> bool {
     let known = KINDS.iter().find(|(need, key, _)| [need, key].contains(&&kind));
-    let is_imported = |start: &&str| component.imports.iter().any(|(name, _)| name.starts_with(start));
+    let is_imported =
+        |start: &&str| component.imports.iter().any(|(name, _)| name.starts_with(start));
     known.is_none_or(|(_, _, starts)| starts.iter().any(is_imported))
 }
 

@@ -43,20 +43,31 @@ pub(crate) enum Together {
 }
 
 /// Starts the child and waits for its tools.
-pub(crate) async fn start(global: &Global, config: &Config, hosted: &Hosted<'_>) -> Result<WorkerProcess, Failure> {
+pub(crate) async fn start(
+    global: &Global,
+    config: &Config,
+    hosted: &Hosted<'_>,
+) -> Result<WorkerProcess, Failure> {
     let program = host::known(env::own_program(), "run tools in a separate process")?;
     let chosen = components::chosen(config, hosted.components)?;
     let secrets = config.secrets_of(hosted.tenant, &chosen);
     let typed = config.typed.iter().map(|grant| format!("--grant={grant}").into()).collect();
     let call = config.hint.call();
     let is_short = call.iter().map(String::len).sum::<usize>() <= MAX_CALL;
-    let call = call.iter().filter(|_| is_short).map(|word| format!("--call={word}").into()).collect();
+    let call =
+        call.iter().filter(|_| is_short).map(|word| format!("--call={word}").into()).collect();
     // The variable that it names is not for the child.
-    let hint = host::proxy_hint(config).map(|hint| format!("--proxy-hint={hint}").into()).into_iter().collect();
-    let words = [vec![WORKER_PROCESS.into()], global.words(), typed, call, hint, hosted.words(&secrets)].concat();
+    let hint = host::proxy_hint(config)
+        .map(|hint| format!("--proxy-hint={hint}").into())
+        .into_iter()
+        .collect();
+    let words =
+        [vec![WORKER_PROCESS.into()], global.words(), typed, call, hint, hosted.words(&secrets)]
+            .concat();
     // Temporary files go where this process has its own, and with them: a child that is killed does not tidy up.
-    let mut worker_process =
-        WorkerProcess::builder(program).arguments(words).variable("TMPDIR", tempfile::env::temp_dir());
+    let mut worker_process = WorkerProcess::builder(program)
+        .arguments(words)
+        .variable("TMPDIR", tempfile::env::temp_dir());
     for (name, value) in env::own().chain(config.variables_of(hosted.tenant, &secrets)) {
         worker_process = worker_process.variable(name, value);
     }
@@ -96,7 +107,11 @@ pub(crate) fn work(
     Ok(ExitStatus::Ok)
 }
 
-async fn tools(printer: &Printer, global: &Global, args: &WorkerArgs) -> Result<Vec<Tool>, Failure> {
+async fn tools(
+    printer: &Printer,
+    global: &Global,
+    args: &WorkerArgs,
+) -> Result<Vec<Tool>, Failure> {
     let wanted = Wanted::Only { names: args.secrets.clone(), tenant: args.tenant.clone() };
     let mut config = config::read_with(global, wanted)?;
     config.hint = config.hint.with_call(args.call.iter().cloned());
@@ -104,12 +119,14 @@ async fn tools(printer: &Printer, global: &Global, args: &WorkerArgs) -> Result<
     let engines = host::engines(printer, global, args.calls, &config)?;
     let engines = engines.with_proxy_hint(&config, args.proxy_hint.clone());
     let chosen = components::chosen(&config, &args.components)?;
-    let chosen: Vec<_> = chosen.into_iter().map(|chosen| chosen.isolated(Isolation::Process)).collect();
+    let chosen: Vec<_> =
+        chosen.into_iter().map(|chosen| chosen.isolated(Isolation::Process)).collect();
     match chosen.as_slice() {
         [only] if !args.beside => {
             let component = components::alone(printer, &engines, &config, only).await?;
-            let limited =
-                |tool: &Tool| config.stopped(tool.clone().with_limits(only.limits_of(&tool.definition().name)));
+            let limited = |tool: &Tool| {
+                config.stopped(tool.clone().with_limits(only.limits_of(&tool.definition().name)))
+            };
             Ok(component.tools().iter().map(limited).collect())
         }
         several => {

@@ -21,7 +21,8 @@ impl Configuration {
         let (bytes, signer) = chosen.bytes()?;
         let engine = engines.of(chosen.isolation)?;
         let bytes = ComponentBytes::new(bytes, chosen.kind());
-        let component = Component::load_with(engine, bytes, Grants::default(), Missing::Denied).await?;
+        let component =
+            Component::load_with(engine, bytes, Grants::default(), Missing::Denied).await?;
         Ok(Approved::of(&component, signer.map(|signer| signer.publisher)))
     }
 
@@ -31,7 +32,12 @@ impl Configuration {
     /// # Errors
     /// [`Error::File`]: another process has written the lock since `lock` was read, or a file cannot be written. Then nothing is
     /// approved.
-    pub fn approve(&self, lock: &Lock, seen: &[(String, Approved)], gone: &[String]) -> Result<(), Error> {
+    pub fn approve(
+        &self,
+        lock: &Lock,
+        seen: &[(String, Approved)],
+        gone: &[String],
+    ) -> Result<(), Error> {
         self.record(lock, seen, gone)?;
         for chosen in self.all() {
             let name = chosen.configured.map_or("", |(name, _)| name);
@@ -43,10 +49,19 @@ impl Configuration {
     }
 
     /// Writes the lock and the user's record.
-    pub(crate) fn record(&self, lock: &Lock, seen: &[(String, Approved)], gone: &[String]) -> Result<(), Error> {
+    pub(crate) fn record(
+        &self,
+        lock: &Lock,
+        seen: &[(String, Approved)],
+        gone: &[String],
+    ) -> Result<(), Error> {
         let only = self.only_approved(lock, seen.iter().map(|(name, _)| name.as_str()), gone);
         let new = lock.with(seen.iter().cloned(), gone);
-        let record = self.found.as_ref().map(|found| found.approved(&new.text(), only.as_ref())).transpose()?;
+        let record = self
+            .found
+            .as_ref()
+            .map(|found| found.approved(&new.text(), only.as_ref()))
+            .transpose()?;
         let written = new.written()?;
         if let Some(record) = record {
             record.put()?;
@@ -54,7 +69,11 @@ impl Configuration {
         let put = written.map_or(Ok(()), crate::written::Written::put);
         let failed = |error| {
             let message = format!("cannot write `{}`", lock.shown());
-            Error::caused(message, error, "check that its directory is writable and its disk is not full")
+            Error::caused(
+                message,
+                error,
+                "check that its directory is writable and its disk is not full",
+            )
         };
         put.map_err(failed)
     }
@@ -69,7 +88,11 @@ impl Configuration {
     ) -> Option<BTreeSet<String>> {
         let found = self.found.as_ref()?;
         // Of a configuration that is new to this user, what was shown and nothing else.
-        let before = if self.approval == Approval::Missing { BTreeSet::new() } else { found.only()?.clone() };
+        let before = if self.approval == Approval::Missing {
+            BTreeSet::new()
+        } else {
+            found.only()?.clone()
+        };
         let only: BTreeSet<_> = seen.into_iter().map(str::to_owned).chain(before).collect();
         let locked = lock.components.keys().chain(lock.others.keys());
         let mut all = self.components.keys().chain(locked.filter(|name| !gone.contains(name)));

@@ -11,13 +11,16 @@ use toolcell::names;
 
 use crate::error::{Error, Unapproved};
 use crate::{
-    Approval, ComponentConfig, Configuration, Development, Isolation, NAME, ResolvedComponent, is_name, search,
+    Approval, ComponentConfig, Configuration, Development, Isolation, NAME, ResolvedComponent,
+    is_name, search,
 };
 
 impl Configuration {
     /// The component that a word means: its name in the configuration, or its path.
     pub fn choose(&self, word: &Path) -> Result<ResolvedComponent<'_>, Error> {
-        if let Some((name, configured)) = word.to_str().and_then(|word| self.components.get_key_value(word)) {
+        if let Some((name, configured)) =
+            word.to_str().and_then(|word| self.components.get_key_value(word))
+        {
             return Ok(self.chosen(name, configured));
         }
         let is_bare = word.to_str().is_some_and(is_name);
@@ -29,7 +32,9 @@ impl Configuration {
             let near = names::nearest(&asked, self.components.keys().map(String::as_str));
             return Err(match &self.file {
                 Some(file) => Error::usage(
-                    format!("`{file}` has no component `{asked}`, and there is no file of that name"),
+                    format!(
+                        "`{file}` has no component `{asked}`, and there is no file of that name"
+                    ),
                     near.map_or_else(|| self.listed(), |near| format!("did you mean `{near}`?")),
                 ),
                 None => self.missing_component(&asked),
@@ -46,7 +51,14 @@ impl Configuration {
             None => {
                 let (path, limits) = (word.to_owned(), self.bounded(self.defaults));
                 let (isolation, demand) = (self.isolation, self.demand.as_ref());
-                ResolvedComponent { path, configured: None, limits, isolation, demand, is_surprise: false }
+                ResolvedComponent {
+                    path,
+                    configured: None,
+                    limits,
+                    isolation,
+                    demand,
+                    is_surprise: false,
+                }
             }
         })
     }
@@ -57,22 +69,34 @@ impl Configuration {
         let hint = if Path::new(&file).exists() {
             format!("did you mean `{file}`?")
         } else {
-            format!("name the file of a component, or write a section [components.{asked}] in a `{NAME}`")
+            format!(
+                "name the file of a component, or write a section [components.{asked}] in a `{NAME}`"
+            )
         };
-        Error::usage(format!("there is no file `{asked}`, and no `{NAME}` that has a component of this name"), hint)
+        Error::usage(
+            format!(
+                "there is no file `{asked}`, and no `{NAME}` that has a component of this name"
+            ),
+            hint,
+        )
     }
 
     /// The error of a command that needs a configuration and has none; `hint` is for a user without any file.
     pub fn missing(&self, hint: &str) -> Error {
         match &self.foreign {
             Some(foreign) => search::not_used(foreign),
-            None => Error::usage(format!("there is no `{NAME}` in this directory or above it"), hint),
+            None => {
+                Error::usage(format!("there is no `{NAME}` in this directory or above it"), hint)
+            }
         }
     }
 
     /// The least isolation of calls on behalf of a tenant.
     pub fn isolation_of(&self, tenant: Option<&str>) -> Isolation {
-        tenant.and_then(|tenant| self.tenants_isolation.get(tenant)).copied().unwrap_or(self.isolation)
+        tenant
+            .and_then(|tenant| self.tenants_isolation.get(tenant))
+            .copied()
+            .unwrap_or(self.isolation)
     }
 
     /// As [`choose`](Self::choose), for a command that uses the component: one of a configuration that was found and is not
@@ -80,10 +104,16 @@ impl Configuration {
     pub fn used(&self, word: &Path) -> Result<ResolvedComponent<'_>, Error> {
         let chosen = self.choose(word)?;
         match (self.approval, &self.file, chosen.configured) {
-            (_, _, Some((_, ComponentConfig { development: Some(Development::Typed), .. }))) => Ok(chosen),
-            (Approval::Missing, Some(file), Some((name, _))) if stands(Defence::FoundConfiguration) => {
-                let message =
-                    format!("`{name}` comes from `{}`: you have not approved this configuration", beside(file));
+            (_, _, Some((_, ComponentConfig { development: Some(Development::Typed), .. }))) => {
+                Ok(chosen)
+            }
+            (Approval::Missing, Some(file), Some((name, _)))
+                if stands(Defence::FoundConfiguration) =>
+            {
+                let message = format!(
+                    "`{name}` comes from `{}`: you have not approved this configuration",
+                    beside(file)
+                );
                 Err(self.not_approved(message, &[name]))
             }
             (Approval::Missing | Approval::Given, _, _) => Ok(chosen),
@@ -93,7 +123,8 @@ impl Configuration {
     /// The error of a configuration that was found and is not approved: this message, and how these components are approved.
     fn not_approved(&self, message: String, names: &[&str]) -> Error {
         let record = self.found.as_ref().and_then(|found| found.unread());
-        let record = record.map(|why| format!(": the record of your approvals cannot be used: {why}"));
+        let record =
+            record.map(|why| format!(": the record of your approvals cannot be used: {why}"));
         let message = format!("{message} in its present form{}", record.unwrap_or_default());
         let hint = format!(
             "run {}: it shows the configuration and asks for your approval",
@@ -105,7 +136,10 @@ impl Configuration {
     /// The same for the file as a whole, of which nothing is served.
     pub(crate) fn none_approved(&self) -> Error {
         let file = beside(self.file.as_deref().unwrap_or(NAME));
-        self.not_approved(format!("nothing of `{file}` is served: you have not approved this configuration"), &[])
+        self.not_approved(
+            format!("nothing of `{file}` is served: you have not approved this configuration"),
+            &[],
+        )
     }
 
     /// All components of the configuration.
@@ -116,7 +150,14 @@ impl Configuration {
     fn chosen<'a>(&self, name: &'a str, configured: &'a ComponentConfig) -> ResolvedComponent<'a> {
         let (path, limits) = (configured.path.clone(), self.bounded(configured.limits));
         let (isolation, demand) = (configured.isolation, configured.demand.as_ref());
-        ResolvedComponent { path, configured: Some((name, configured)), limits, isolation, demand, is_surprise: false }
+        ResolvedComponent {
+            path,
+            configured: Some((name, configured)),
+            limits,
+            isolation,
+            demand,
+            is_surprise: false,
+        }
     }
 
     /// The limits that apply: those of a file that is not approved can only be tighter than the defaults.

@@ -115,7 +115,9 @@ mod tests {
     #[test]
     fn a_long_note_is_cut_and_says_so() {
         assert_eq!(note("short"), "short");
-        assert!(note(&"é".repeat(MAX_NOTE + 7)).ends_with("é… (7 more characters: `--json` has all)"));
+        assert!(
+            note(&"é".repeat(MAX_NOTE + 7)).ends_with("é… (7 more characters: `--json` has all)")
+        );
     }
 
     #[test]

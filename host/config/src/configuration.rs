@@ -33,8 +33,8 @@ use crate::secrets::{self, Origin};
 use crate::shape;
 use crate::signed::{self, Demand};
 use crate::{
-    Approval, ComponentConfig, Found, HintCommand, Isolation, Issuer, OfferedTools, OwnSecrets, ReadOptions, Section,
-    TenantQuota, ToolConfig, files,
+    Approval, ComponentConfig, Found, HintCommand, Isolation, Issuer, OfferedTools, OwnSecrets,
+    ReadOptions, Section, TenantQuota, ToolConfig, files,
 };
 
 /// The name of the file that is searched for.
@@ -126,7 +126,12 @@ impl Configuration {
         let found = search::nearest(&options);
         match found.own {
             Some(shown) => Self::of_file(shown, options, Named::No),
-            None => Ok(Self { hint: options.hint.clone(), options, foreign: found.foreign, ..Self::default() }),
+            None => Ok(Self {
+                hint: options.hint.clone(),
+                options,
+                foreign: found.foreign,
+                ..Self::default()
+            }),
         }
     }
 
@@ -167,11 +172,21 @@ impl Configuration {
             Some(config) if errors.is_empty() => {
                 let (path, file) = (Some(path), Some(shown));
                 let hint = options.hint.clone();
-                Ok(Self { path, file, source, lock: place, warnings: in_order(warnings), hint, options, ..config })
+                Ok(Self {
+                    path,
+                    file,
+                    source,
+                    lock: place,
+                    warnings: in_order(warnings),
+                    hint,
+                    options,
+                    ..config
+                })
             }
             config => {
                 let unset = |config: Self| {
-                    let own = config.own_secrets.into_values().flat_map(|own| own.unset.into_values());
+                    let own =
+                        config.own_secrets.into_values().flat_map(|own| own.unset.into_values());
                     config.unset.into_values().chain(own)
                 };
                 errors.extend(config.into_iter().flat_map(unset));
@@ -192,7 +207,9 @@ impl Configuration {
             for fault in faults {
                 let hint = match fault.message() {
                     "duplicate key" => "remove one of the two, or give it another name",
-                    _ => "write text in quotes and a section's name in brackets; https://toml.io explains TOML",
+                    _ => {
+                        "write text in quotes and a section's name in brackets; https://toml.io explains TOML"
+                    }
                 };
                 problems.error(&fault.span().unwrap_or_default(), fault.message(), hint);
             }
@@ -225,7 +242,9 @@ impl Configuration {
         let approval = found.as_ref().map_or(Approval::Given, Found::approval);
         let base = base.as_path();
         secrets.fetch_all(problems, (base, options), file, approval);
-        unwritten.extend(file.components.values().map(|component| base.join(&component.value.path.value)));
+        unwritten.extend(
+            file.components.values().map(|component| base.join(&component.value.path.value)),
+        );
         // One that is not approved decides nothing about where requests go and which servers are trusted.
         let mut network = if approval == Approval::Given || !stands(Defence::FoundConfiguration) {
             Network::of(problems, (base, options), &file.network)
@@ -235,7 +254,12 @@ impl Configuration {
         network.unread.extend(own.filter(|_| network::has_password(problems.text())));
         unwritten.extend(network.files.iter().cloned());
         unread.extend(secrets.files().map(Path::to_owned).chain(network.unread.iter().cloned()));
-        let guarded = Guarded { home: options.home.clone(), own: options.own_directories(), unread, unwritten };
+        let guarded = Guarded {
+            home: options.home.clone(),
+            own: options.own_directories(),
+            unread,
+            unwritten,
+        };
         let guarded = guarded.resolved();
         let defaults = limits::over(problems, &file.defaults.limits, Limits::default());
         let secrets::Secrets { origins, stored, unset, own: own_secrets } = secrets;
@@ -265,11 +289,20 @@ impl Configuration {
         for (name, said) in &file.components {
             if !is_name(name) {
                 let hint = format!("use 1 to {MAX_NAME} of the characters A-Z a-z 0-9 _ -");
-                problems.error(&said.span, format!("`{}` cannot be a component's name", name.escape_debug()), hint);
+                problems.error(
+                    &said.span,
+                    format!("`{}` cannot be a component's name", name.escape_debug()),
+                    hint,
+                );
             }
-            let file::Component { path, digest, grants, isolation: own, limits, tools, .. } = &said.value;
+            let file::Component { path, digest, grants, isolation: own, limits, tools, .. } =
+                &said.value;
             if path.value.is_empty() {
-                problems.error(&path.span, "the path is empty", "write the component's file, relative to this file");
+                problems.error(
+                    &path.span,
+                    "the path is empty",
+                    "write the component's file, relative to this file",
+                );
             }
             let mut configured = ComponentConfig {
                 path: base.join(&path.value),
@@ -291,31 +324,54 @@ impl Configuration {
             };
             for (tool, said) in tools {
                 if let Some(isolation) = &said.value.isolation {
-                    let hint = format!("write it in [components.{name}]: all tools of a component share its isolation");
-                    problems.error(&isolation.span, "a single tool cannot have its own isolation", hint);
+                    let hint = format!(
+                        "write it in [components.{name}]: all tools of a component share its isolation"
+                    );
+                    problems.error(
+                        &isolation.span,
+                        "a single tool cannot have its own isolation",
+                        hint,
+                    );
                 }
                 if let Some(quota) = &said.value.quota {
-                    let hint = "write it in [tenants.NAME.quota], or in [defaults.quota] for all tenants";
+                    let hint =
+                        "write it in [tenants.NAME.quota], or in [defaults.quota] for all tenants";
                     problems.error(&quota.span, "a single tool cannot have a quota", hint);
                 }
                 if let Some(value) = said.value.secret_values.values().next() {
                     let hint = "write it in [tenants.NAME.secret_values]: all tools share the values of secrets";
-                    problems.error(&value.span, "a single tool cannot have values of secrets", hint);
+                    problems.error(
+                        &value.span,
+                        "a single tool cannot have values of secrets",
+                        hint,
+                    );
                 }
                 if let Some(tools) = &said.value.tools {
                     let hint = "write it in [tenants.NAME]; the tools that a tool may call are in its `invoke`";
                     problems.error(&tools.span, "a single tool cannot have a list of tools", hint);
                 }
                 let limits = limits::over(problems, &said.value.limits, Limits::unlimited());
-                configured.grants.tools.insert(tool.clone(), grants::overlay(problems, &said.value));
-                let unknown = problems.at(&said.span, format!("`{name}` has no tool `{}`", tool.escape_debug()), "");
+                configured
+                    .grants
+                    .tools
+                    .insert(tool.clone(), grants::overlay(problems, &said.value));
+                let unknown = problems.at(
+                    &said.span,
+                    format!("`{name}` has no tool `{}`", tool.escape_debug()),
+                    "",
+                );
                 configured.tools.insert(tool.clone(), ToolConfig { limits, unknown });
             }
             if let Ok(real) = fs::canonicalize(&configured.path) {
                 let first = *real_files.entry(real).or_insert(name);
                 if first != name {
-                    let message = format!("the components `{first}` and `{name}` have the same file");
-                    problems.error(&path.span, message, "remove one of the two sections, or name another file");
+                    let message =
+                        format!("the components `{first}` and `{name}` have the same file");
+                    problems.error(
+                        &path.span,
+                        message,
+                        "remove one of the two sections, or name another file",
+                    );
                 }
             }
             config.components.insert(name.clone(), configured);
@@ -328,18 +384,30 @@ impl Configuration {
             }
             let limits = limits::over(problems, &said.value.limits, Limits::unlimited());
             let overlay = grants::overlay(problems, &said.value);
-            let quota = said.value.quota.as_ref().map(|said| quota::over(problems, &said.value, config.quota));
-            config.offered.insert(name.clone(), OfferedTools::of(problems, said.value.tools.as_ref()));
+            let quota = said
+                .value
+                .quota
+                .as_ref()
+                .map(|said| quota::over(problems, &said.value, config.quota));
+            config
+                .offered
+                .insert(name.clone(), OfferedTools::of(problems, said.value.tools.as_ref()));
             config.quotas.insert(name.clone(), quota.unwrap_or(config.quota));
-            config.tenants.insert(name.clone(), Tenant::default().with_limits(limits).with_overlay(overlay));
-            config.tenants_isolation.insert(name.clone(), isolation.max(isolation::said(&said.value.isolation)));
+            config
+                .tenants
+                .insert(name.clone(), Tenant::default().with_limits(limits).with_overlay(overlay));
+            config
+                .tenants_isolation
+                .insert(name.clone(), isolation.max(isolation::said(&said.value.isolation)));
         }
         config
     }
 
     /// The executor with every tenant, and for calls of the user's own.
     pub fn executor(&self) -> Executor {
-        let with = |executor: Executor, (name, tenant): (&String, &Tenant)| executor.with_tenant(name, tenant.clone());
+        let with = |executor: Executor, (name, tenant): (&String, &Tenant)| {
+            executor.with_tenant(name, tenant.clone())
+        };
         self.tenants.iter().fold(Executor::new().with_untenanted(Tenant::default()), with)
     }
 }
@@ -377,16 +445,24 @@ pub(crate) fn is_name(name: &str) -> bool {
 
 fn pinned(problems: &mut Problems<'_>, digest: &file::At<String>) -> Option<(String, Problem)> {
     let hex = digest.value.strip_prefix("sha256:");
-    let is_digest = |hex: &str| hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let is_digest = |hex: &str| {
+        hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
     if !hex.is_some_and(is_digest) {
         let message = format!("`{}` is not a digest", digest.value.escape_debug());
-        let hint = "write `sha256:` and 64 lower-case hex digits, as `toolcell inspect` prints them";
+        let hint =
+            "write `sha256:` and 64 lower-case hex digits, as `toolcell inspect` prints them";
         problems.error(&digest.span, message, hint);
         return None;
     }
-    let hint = "check where the file comes from; if it is the version you want, write its digest here";
+    let hint =
+        "check where the file comes from; if it is the version you want, write its digest here";
     Some((
         digest.value.clone(),
-        problems.at(&digest.span, "the component does not have the digest that is written here", hint),
+        problems.at(
+            &digest.span,
+            "the component does not have the digest that is written here",
+            hint,
+        ),
     ))
 }

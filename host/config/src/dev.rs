@@ -18,7 +18,8 @@ use crate::roots::Guarded;
 use crate::trust::Found;
 
 /// What to write instead of a folder that cannot be used.
-const BUILDS: &str = "name the folder that your builds are written to, for instance `target/wasm32-wasip2/release`";
+const BUILDS: &str =
+    "name the folder that your builds are written to, for instance `target/wasm32-wasip2/release`";
 
 /// Why a component needs no approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +33,9 @@ pub enum Development {
 impl fmt::Display for Development {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Folder(folder) => write!(f, "because it lies in `{}`, a folder of [dev]", folder.display()),
+            Self::Folder(folder) => {
+                write!(f, "because it lies in `{}`, a folder of [dev]", folder.display())
+            }
             Self::Typed => f.write_str("with the grants of `--grant`"),
         }
     }
@@ -55,7 +58,11 @@ impl Folders {
         for folder in &said.folders {
             if found.is_some() && stands(Defence::FoundDevelopment) {
                 let message = "[dev] is not used: this file was found, not named";
-                problems.warning(&folder.span, message, "to use [dev], name the file with `--config FILE`");
+                problems.warning(
+                    &folder.span,
+                    message,
+                    "to use [dev], name the file with `--config FILE`",
+                );
                 continue;
             }
             // Before the first build there is none.
@@ -76,6 +83,9 @@ impl Folders {
     /// Whether a component lies in one of them, wherever a link leads.
     pub(crate) fn development(&self, component: &Path) -> Option<Development> {
         let path = fs::canonicalize(component).ok()?;
-        self.0.iter().find(|folder| path.starts_with(folder)).map(|folder| Development::Folder(folder.clone()))
+        self.0
+            .iter()
+            .find(|folder| path.starts_with(folder))
+            .map(|folder| Development::Folder(folder.clone()))
     }
 }

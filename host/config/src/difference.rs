@@ -104,7 +104,9 @@ impl<'a> Difference<'a> {
     /// Who signed it and who does now, in words, where that is not the same.
     fn publishers(&self) -> Option<(&'a str, &'a str)> {
         let name = |approved: &'a Approved| approved.publisher.as_deref().unwrap_or("not checked");
-        self.old.filter(|old| old.publisher != self.new.publisher).map(|old| (name(old), name(self.new)))
+        self.old
+            .filter(|old| old.publisher != self.new.publisher)
+            .map(|old| (name(old), name(self.new)))
     }
 
     /// What it was used as and what it is now, where that is not the same.
@@ -116,7 +118,10 @@ impl<'a> Difference<'a> {
     fn imports(&self) -> (Vec<&'a str>, Vec<&'a str>) {
         let without = |one: Option<&'a Approved>, other: Option<&'a Approved>| {
             let names = one.into_iter().flat_map(|one| &one.imports);
-            names.filter(|name| other.is_none_or(|other| !other.imports.contains(*name))).map(String::as_str).collect()
+            names
+                .filter(|name| other.is_none_or(|other| !other.imports.contains(*name)))
+                .map(String::as_str)
+                .collect()
         };
         (without(Some(self.new), self.old), without(self.old, Some(self.new)))
     }
@@ -124,8 +129,11 @@ impl<'a> Difference<'a> {
     /// Tools of which something is otherwise.
     fn tools(&self) -> Vec<(&'a str, ApprovalState, Vec<Change>)> {
         let old = |name: &str| self.old.and_then(|old| old.tools.get(name));
-        let gone =
-            self.old.into_iter().flat_map(|old| old.tools.keys()).filter(|name| !self.new.tools.contains_key(*name));
+        let gone = self
+            .old
+            .into_iter()
+            .flat_map(|old| old.tools.keys())
+            .filter(|name| !self.new.tools.contains_key(*name));
         let mut names: Vec<_> = self.new.tools.keys().chain(gone).collect();
         names.sort_unstable();
         let compared = names.into_iter().map(|name| {
@@ -152,10 +160,13 @@ impl<'a> Difference<'a> {
         }
         let (came, went) = self.imports();
         let of_tools = self.tools().into_iter().flat_map(|(tool, _, changes)| {
-            changes.into_iter().map(move |change| format!("{tool}: {}", clean::shown(&rest::in_words(&change.place))))
+            changes.into_iter().map(move |change| {
+                format!("{tool}: {}", clean::shown(&rest::in_words(&change.place)))
+            })
         });
-        let publisher =
-            self.publishers().map(|(old, new)| format!("its publisher was {}, and is {new} now", clean::shown(old)));
+        let publisher = self
+            .publishers()
+            .map(|(old, new)| format!("its publisher was {}, and is {new} now", clean::shown(old)));
         let kind = self.kinds().map(|(old, new)| (clean::shown(old), clean::shown(new)));
         let kind = kind.map(|(old, new)| format!("it was used as {old}, and is used as {new} now"));
         let named: Vec<_> = publisher
@@ -215,12 +226,19 @@ impl<'a> Difference<'a> {
     pub fn page(&self, inert: &BTreeSet<String>, shown: impl Fn(&Definition) -> String) -> Page {
         let mut is_cut = false;
         let mut lines = vec![match self.old {
-            Some(old) if old.digest != self.new.digest => format!("  digest {} → {}", old.digest, self.new.digest),
+            Some(old) if old.digest != self.new.digest => {
+                format!("  digest {} → {}", old.digest, self.new.digest)
+            }
             Some(_) | None => format!("  digest {}", self.new.digest),
         }];
-        lines.extend(self.publishers().map(|(old, new)| format!("  publisher {} → {new}", clean::shown(old))));
+        lines.extend(
+            self.publishers()
+                .map(|(old, new)| format!("  publisher {} → {new}", clean::shown(old))),
+        );
         match (self.kinds(), self.old) {
-            (Some((old, new)), _) => lines.push(format!("  as {} → {}", clean::shown(old), clean::shown(new))),
+            (Some((old, new)), _) => {
+                lines.push(format!("  as {} → {}", clean::shown(old), clean::shown(new)))
+            }
             (None, None) if self.new.kind != ComponentKind::Tools.to_string() => {
                 lines.push(format!("  as {}", clean::shown(&self.new.kind)));
             }
@@ -230,14 +248,21 @@ impl<'a> Difference<'a> {
         let (unseen, came): (Vec<_>, Vec<_>) =
             came.into_iter().partition(|name| self.old.is_none() && inert.contains(*name));
         let is_inert = |name: &str| if inert.contains(name) { " (inert)" } else { "" };
-        let marked = |mark: &str, name: &str| format!("    {mark} {}{}", clean::shown(name), is_inert(name));
+        let marked =
+            |mark: &str, name: &str| format!("    {mark} {}{}", clean::shown(name), is_inert(name));
         if !(came.is_empty() && went.is_empty() && unseen.is_empty()) {
             lines.push("  imports".to_owned());
-            lines.extend(went.iter().map(|name| marked("-", name)).chain(came.iter().map(|name| marked("+", name))));
+            lines.extend(
+                went.iter()
+                    .map(|name| marked("-", name))
+                    .chain(came.iter().map(|name| marked("+", name))),
+            );
         }
         if !unseen.is_empty() {
-            lines
-                .push(format!("    + {} imports for its language runtime, which give access to nothing", unseen.len()));
+            lines.push(format!(
+                "    + {} imports for its language runtime, which give access to nothing",
+                unseen.len()
+            ));
         }
         for (name, standing, changes) in self.tools() {
             let word = if self.new.tools.contains_key(name) { standing.word() } else { "gone" };
@@ -311,7 +336,9 @@ impl Change {
     fn lines(&self) -> Vec<String> {
         let texts = |value: &Option<Value>| match value {
             None => Vec::new(),
-            Some(Value::String(text)) => text.split('\n').map(|line| format!("\"{}\"", clean::shown(line))).collect(),
+            Some(Value::String(text)) => {
+                text.split('\n').map(|line| format!("\"{}\"", clean::shown(line))).collect()
+            }
             Some(value) => vec![clean::json_line(&value.to_string())],
         };
         let (old, new) = (texts(&self.old), texts(&self.new));
@@ -330,13 +357,16 @@ impl Change {
 
 fn changes(old: Option<&Definition>, new: Option<&Definition>) -> Vec<Change> {
     // What is made of strings, numbers and JSON alone is JSON.
-    let value =
-        |definition: Option<&Definition>| definition.and_then(|definition| serde_json::to_value(definition).ok());
+    let value = |definition: Option<&Definition>| {
+        definition.and_then(|definition| serde_json::to_value(definition).ok())
+    };
     let mut found = Vec::new();
     compare("", value(old).as_ref(), value(new).as_ref(), &mut found);
     // What is left out is false.
     let is_flag = |place: &str| place.starts_with("/hints/") || place.starts_with("/checks/");
-    found.retain(|change| change.old.is_some() || change.new != Some(Value::Bool(false)) || !is_flag(&change.place));
+    found.retain(|change| {
+        change.old.is_some() || change.new != Some(Value::Bool(false)) || !is_flag(&change.place)
+    });
     // What a model reads first comes first.
     found.sort_by_key(|change| change.place != "/description");
     found
@@ -349,13 +379,17 @@ fn compare(place: &str, old: Option<&Value>, new: Option<&Value>, found: &mut Ve
     }
     let parts = |value: Option<&Value>| match value {
         Some(Value::Object(members)) if !members.is_empty() => members.keys().cloned().collect(),
-        Some(Value::Array(items)) if items.iter().any(|item| item.is_object() || item.is_array()) => {
+        Some(Value::Array(items))
+            if items.iter().any(|item| item.is_object() || item.is_array()) =>
+        {
             (0..items.len()).map(|index| index.to_string()).collect()
         }
         Some(_) | None => Vec::new(),
     };
     let is_alike = match (old, new) {
-        (Some(old), Some(new)) => old.is_object() && new.is_object() || old.is_array() && new.is_array(),
+        (Some(old), Some(new)) => {
+            old.is_object() && new.is_object() || old.is_array() && new.is_array()
+        }
         (None, _) | (_, None) => true,
     };
     let (mut keys, of_new) = (parts(old), parts(new));

@@ -9,7 +9,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use toolcell::{
-    Access, Decision, Definition, HttpRule, InvokeRule, KeyRule, Method, Overlay, PathRule, Request, Rights, Target,
+    Access, Decision, Definition, HttpRule, InvokeRule, KeyRule, Method, Overlay, PathRule,
+    Request, Rights, Target,
 };
 
 /// A label that no rule names.
@@ -19,7 +20,8 @@ const ANY_KEY: char = '\u{10ffff}';
 /// Rules that are compared with each other: a stranger's definition can name any number.
 const MAX_RULES: usize = 1024;
 /// What is shown where there are more: none of them, so that a part is not taken for all.
-pub const TOO_MANY: &str = "more rules than can be shown here: `toolcell explain` says whether one request is allowed";
+pub const TOO_MANY: &str =
+    "more rules than can be shown here: `toolcell explain` says whether one request is allowed";
 
 /// Rules by kind of grant, in the notation of a configuration.
 pub type Effective = BTreeMap<&'static str, Vec<String>>;
@@ -29,7 +31,12 @@ pub fn effective(rights: &Rights, definition: &Definition, tenant: Option<&Overl
     let granted = rights.granted();
     let overlays: Vec<_> = granted.tools.get(&definition.name).into_iter().chain(tenant).collect();
     let declared = |kind: &str| -> Vec<String> {
-        definition.needs.iter().filter(|need| need.kind == kind).map(|need| need.pattern.clone()).collect()
+        definition
+            .needs
+            .iter()
+            .filter(|need| need.kind == kind)
+            .map(|need| need.pattern.clone())
+            .collect()
     };
     let is_allowed = |request: &Request<'_>| rights.allows(request) == Decision::Allowed;
     let mut left = Effective::new();
@@ -39,10 +46,12 @@ pub fn effective(rights: &Rights, definition: &Definition, tenant: Option<&Overl
     rules.extend(overlays.iter().flat_map(|overlay| overlay.http.clone().unwrap_or_default()));
     insert(&mut left, "http", http(&rules, &granted.http, is_allowed));
 
-    let mut paths: BTreeSet<String> = granted.directories.iter().map(|directory| directory.name.clone()).collect();
+    let mut paths: BTreeSet<String> =
+        granted.directories.iter().map(|directory| directory.name.clone()).collect();
     paths.extend(granted.scratch.map(|_| "/scratch".to_owned()));
-    let rules =
-        declared("filesystem").into_iter().chain(texts(overlays.iter().filter_map(|overlay| overlay.files.as_ref())));
+    let rules = declared("filesystem")
+        .into_iter()
+        .chain(texts(overlays.iter().filter_map(|overlay| overlay.files.as_ref())));
     paths.extend(rules.filter_map(|rule| Some(rule.split_once(' ')?.1.to_owned())));
     let may = |access, path: &str| is_allowed(&Request::File { access, path: path.into() });
     let files = |path: String| {
@@ -73,7 +82,8 @@ pub fn effective(rights: &Rights, definition: &Definition, tenant: Option<&Overl
     let rules = rules.chain(texts(overlays.iter().filter_map(|overlay| overlay.invoke.as_ref())));
     let all = rules.map(|rule| rule.strip_prefix("own ").unwrap_or(&rule).to_owned()).collect();
     let calls = |tool: String| {
-        let may = |own: &bool| is_allowed(&Request::Invoke { tool: least_key(&tool).into(), own: *own });
+        let may =
+            |own: &bool| is_allowed(&Request::Invoke { tool: least_key(&tool).into(), own: *own });
         let own = [true, false].into_iter().find(may)?;
         format!("{}{tool}", if own { "own " } else { "" }).parse().ok()
     };
@@ -85,11 +95,16 @@ pub fn effective(rights: &Rights, definition: &Definition, tenant: Option<&Overl
     insert(&mut left, "invoke", bounded(all, calls, covers));
 
     let may = |request: Request<'_>| is_allowed(&request);
-    let names = granted.environment.keys().filter(|name| may(Request::Environment { name: name.as_str().into() }));
+    let names = granted
+        .environment
+        .keys()
+        .filter(|name| may(Request::Environment { name: name.as_str().into() }));
     insert(&mut left, "environment", names.cloned().collect());
-    let names = granted.secrets.keys().filter(|name| may(Request::Secret { name: name.as_str().into() }));
+    let names =
+        granted.secrets.keys().filter(|name| may(Request::Secret { name: name.as_str().into() }));
     insert(&mut left, "secrets", names.cloned().collect());
-    let names = granted.reveal.iter().filter(|name| may(Request::Reveal { name: name.as_str().into() }));
+    let names =
+        granted.reveal.iter().filter(|name| may(Request::Reveal { name: name.as_str().into() }));
     insert(&mut left, "reveal", names.cloned().collect());
     left
 }
@@ -104,18 +119,24 @@ pub fn meets(rule: &HttpRule, granted: &[HttpRule]) -> bool {
 }
 
 /// What is left of rules about requests, and to which private networks they may go all the same.
-fn http(rules: &[HttpRule], granted: &[HttpRule], is_allowed: impl Fn(&Request<'_>) -> bool) -> Vec<String> {
+fn http(
+    rules: &[HttpRule],
+    granted: &[HttpRule],
+    is_allowed: impl Fn(&Request<'_>) -> bool,
+) -> Vec<String> {
     let places: Vec<_> = rules.iter().map(place).collect();
     let split = |place: &String| {
         let at = place.find("://").and_then(|at| Some(at + 3 + place.get(at + 3..)?.find('/')?));
-        at.and_then(|at| place.split_at_checked(at)).map(|(host, path)| (host.to_owned(), path.to_owned()))
+        at.and_then(|at| place.split_at_checked(at))
+            .map(|(host, path)| (host.to_owned(), path.to_owned()))
     };
     let (hosts, paths): (BTreeSet<_>, BTreeSet<_>) = places.iter().filter_map(split).unzip();
     if hosts.len() * paths.len() > MAX_RULES {
         return vec![TOO_MANY.to_owned()];
     }
     let mut left: Vec<(Method, HttpRule, Target)> = Vec::new();
-    for place in hosts.iter().flat_map(|host| paths.iter().map(move |path| format!("{host}{path}"))) {
+    for place in hosts.iter().flat_map(|host| paths.iter().map(move |path| format!("{host}{path}")))
+    {
         for method in Method::ALL {
             let Ok(rule) = format!("{} {place}", method.as_str()).parse() else { continue };
             for (method, target) in requests(&rule) {
@@ -127,11 +148,16 @@ fn http(rules: &[HttpRule], granted: &[HttpRule], is_allowed: impl Fn(&Request<'
     }
     let mut spelled = BTreeMap::<String, (Vec<&str>, BTreeSet<String>)>::new();
     for (method, rule, target) in &left {
-        let within = |(_, other, _): &(Method, HttpRule, Target)| other != rule && other.covers(*method, target);
+        let within = |(_, other, _): &(Method, HttpRule, Target)| {
+            other != rule && other.covers(*method, target)
+        };
         if !left.iter().any(within) {
             let (methods, private) = spelled.entry(place(rule)).or_default();
             methods.push(method.as_str());
-            let networks = granted.iter().filter(|granted| granted.covers(*method, target)).flat_map(HttpRule::private);
+            let networks = granted
+                .iter()
+                .filter(|granted| granted.covers(*method, target))
+                .flat_map(HttpRule::private);
             private.extend(networks.map(ToString::to_string));
         }
     }
@@ -153,7 +179,9 @@ fn insert(left: &mut Effective, kind: &'static str, rules: Vec<String>) {
     }
 }
 
-fn texts<'a, T: ToString + 'a>(rules: impl IntoIterator<Item = &'a Vec<T>>) -> impl Iterator<Item = String> {
+fn texts<'a, T: ToString + 'a>(
+    rules: impl IntoIterator<Item = &'a Vec<T>>,
+) -> impl Iterator<Item = String> {
     rules.into_iter().flatten().map(ToString::to_string)
 }
 
@@ -190,7 +218,8 @@ fn least<T: ToString + PartialEq>(rules: Vec<T>, covers: impl Fn(&T, &T) -> bool
 
 /// The least request of a rule for each of its methods: at its own path, below a suffix at a label that no rule names.
 fn requests(rule: &HttpRule) -> Vec<(Method, Target)> {
-    let Ok(target) = Target::parse(&place(rule).replacen("://.", &format!("://{ANY_LABEL}."), 1)) else {
+    let Ok(target) = Target::parse(&place(rule).replacen("://.", &format!("://{ANY_LABEL}."), 1))
+    else {
         return Vec::new();
     };
     Method::ALL
@@ -217,7 +246,11 @@ pub fn rows(left: &Effective) -> Vec<Vec<String>> {
         };
         vec![kind.to_owned(), format!("{}{note}", rules.join("; "))]
     };
-    if left.is_empty() { vec![vec!["grants: none".to_owned()]] } else { left.iter().map(row).collect() }
+    if left.is_empty() {
+        vec![vec!["grants: none".to_owned()]]
+    } else {
+        left.iter().map(row).collect()
+    }
 }
 
 #[cfg(test)]
@@ -238,7 +271,8 @@ mod tests {
         grants.keys.extend(["write notes/*", "read one"].map(|rule| rule.parse().unwrap()));
         grants.environment.insert("LANG".into(), "C".into());
         let need = |(kind, pattern): (&str, &str)| -> Need {
-            serde_json::from_value(json!({ "kind": kind, "pattern": pattern, "reason": "" })).unwrap()
+            serde_json::from_value(json!({ "kind": kind, "pattern": pattern, "reason": "" }))
+                .unwrap()
         };
         let mut overlay = Overlay::default();
         overlay.http = Some(vec!["GET https://api.example.com".parse().unwrap()]);
@@ -246,19 +280,34 @@ mod tests {
         let left = |needs: &[(&str, &str)], tenant: Option<&Arc<Overlay>>| {
             let mut definition = Definition::new("t", "").unwrap();
             definition.needs = needs.iter().copied().map(need).collect();
-            let rights = Rights::new(Arc::new(grants.clone()), &definition).unwrap().narrowed(tenant.cloned(), None);
+            let rights = Rights::new(Arc::new(grants.clone()), &definition)
+                .unwrap()
+                .narrowed(tenant.cloned(), None);
             let left = effective(&rights, &definition, tenant.map(|overlay| &**overlay));
-            left.into_iter().map(|(kind, rules)| format!("{kind}: {}", rules.join("; "))).collect::<Vec<_>>().join(", ")
+            left.into_iter()
+                .map(|(kind, rules)| format!("{kind}: {}", rules.join("; ")))
+                .collect::<Vec<_>>()
+                .join(", ")
         };
         assert_eq!(
             left(&[], None),
             "environment: LANG, http: GET http://other.example/; GET,POST https://.example.com/v1, \
              kv: write notes/*; read one"
         );
-        let needs = [("http", "POST https://a.example.com/v1/users"), ("kv", "read notes/a"), ("kv", "write other")];
-        assert_eq!(left(&needs, None), "http: POST https://a.example.com/v1/users, kv: read notes/a");
+        let needs = [
+            ("http", "POST https://a.example.com/v1/users"),
+            ("kv", "read notes/a"),
+            ("kv", "write other"),
+        ];
+        assert_eq!(
+            left(&needs, None),
+            "http: POST https://a.example.com/v1/users, kv: read notes/a"
+        );
         assert_eq!(left(&needs, Some(&overlay)), "kv: read notes/a");
-        assert_eq!(left(&[("http", "https://api.example.com")], None), "http: GET https://api.example.com/v1");
+        assert_eq!(
+            left(&[("http", "https://api.example.com")], None),
+            "http: GET https://api.example.com/v1"
+        );
         assert_eq!(
             left(&[("http", "https://.example.com/v1/a")], Some(&overlay)),
             "http: GET https://api.example.com/v1/a"
@@ -266,7 +315,8 @@ mod tests {
         assert_eq!(left(&[("reveal", "key")], None), "");
         // More than can be compared are not told in part: the first ones could hide the others.
         let many: Vec<_> = (0..=MAX_RULES).map(|n| format!("read a/{n}")).collect();
-        let many: Vec<_> = many.iter().map(|key| ("kv", key.as_str())).chain([("kv", "read one")]).collect();
+        let many: Vec<_> =
+            many.iter().map(|key| ("kv", key.as_str())).chain([("kv", "read one")]).collect();
         assert_eq!(left(&many, None), format!("kv: {TOO_MANY}"));
         let mut single = Overlay::default();
         single.http = Some(Vec::new());

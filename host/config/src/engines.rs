@@ -8,7 +8,8 @@ use std::sync::{Arc, OnceLock};
 use futures_util::FutureExt as _;
 use parking_lot::RwLock;
 use toolcell::{
-    Egress, Engine, EngineBuilder, InUse, KnownFuture, SecretError, SecretFuture, SecretSource, StoredSecrets,
+    Egress, Engine, EngineBuilder, InUse, KnownFuture, SecretError, SecretFuture, SecretSource,
+    StoredSecrets,
 };
 
 use crate::{COUNTS, Configuration, Error, Isolation, Keys};
@@ -47,8 +48,14 @@ impl Configuration {
         let egress = self.egress();
         let builder = Engine::builder().egress(egress.clone()).secrets(secrets.clone());
         let builder = builder.keys(Keys::new(state, self.path.as_deref()));
-        let builder = state.into_iter().fold(builder, |builder, dir| builder.directory_counts(dir.join(COUNTS)));
-        let builder = self.options.cache_dir.iter().fold(builder, |builder, dir: &PathBuf| builder.cache(dir));
+        let builder = state
+            .into_iter()
+            .fold(builder, |builder, dir| builder.directory_counts(dir.join(COUNTS)));
+        let builder = self
+            .options
+            .cache_dir
+            .iter()
+            .fold(builder, |builder, dir: &PathBuf| builder.cache(dir));
         EnginesBuilder { builder, secrets, egress }
     }
 }
@@ -120,7 +127,9 @@ impl SecretSource for CurrentSecrets {
     fn secret<'a>(&'a self, tenant: Option<&'a str>, name: &'a str) -> SecretFuture<'a> {
         // Stored secrets answer at once.
         let found = self.0.read().secret(tenant, name).now_or_never();
-        Box::pin(std::future::ready(found.unwrap_or_else(|| Err(SecretError::new("its value is not loaded yet")))))
+        Box::pin(std::future::ready(
+            found.unwrap_or_else(|| Err(SecretError::new("its value is not loaded yet"))),
+        ))
     }
 
     fn known<'a>(&'a self, tenant: Option<&'a str>) -> KnownFuture<'a> {

@@ -95,7 +95,9 @@ impl Error {
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
-            Self::Invalid { problems, .. } => problems.first().map(|problem| problem.hint.clone()).unwrap_or_default(),
+            Self::Invalid { problems, .. } => {
+                problems.first().map(|problem| problem.hint.clone()).unwrap_or_default()
+            }
             Self::Unsigned(problem) | Self::OtherDigest(problem) => problem.hint.clone(),
             Self::File { hint, .. }
             | Self::Usage { hint, .. }
@@ -124,7 +126,9 @@ impl Error {
     #[must_use]
     pub fn is_missing_file(&self) -> bool {
         let Self::File { source: Some(source), .. } = self else { return false };
-        source.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
+        source
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
     /// What is wrong, in one sentence.
@@ -140,7 +144,11 @@ impl Error {
         Self::File { message: message.into(), hint: hint.into(), source: None }
     }
 
-    pub(crate) fn caused(message: impl Into<String>, source: impl Into<Cause>, hint: impl Into<String>) -> Self {
+    pub(crate) fn caused(
+        message: impl Into<String>,
+        source: impl Into<Cause>,
+        hint: impl Into<String>,
+    ) -> Self {
         Self::File { message: message.into(), hint: hint.into(), source: Some(source.into()) }
     }
 
@@ -148,7 +156,11 @@ impl Error {
         Self::Usage { message: message.into(), hint: hint.into() }
     }
 
-    pub(crate) fn not_approved(what: Unapproved, message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn not_approved(
+        what: Unapproved,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
         Self::NotApproved { what, message: message.into(), hint: hint.into() }
     }
 }

@@ -56,19 +56,28 @@ pub fn component(path: &Path) -> Result<Vec<u8>, Error> {
     let known = file.metadata().map_or(0, |metadata| metadata.len());
     // One byte more than it has: the read that finds the end grows nothing.
     let mut bytes = Vec::with_capacity(known.min(MAX_COMPONENT) as usize + 1);
-    let read = if known > MAX_COMPONENT { Ok(known) } else { read_bounded(&file, MAX_COMPONENT, &mut bytes) };
+    let read = if known > MAX_COMPONENT {
+        Ok(known)
+    } else {
+        read_bounded(&file, MAX_COMPONENT, &mut bytes)
+    };
     match read {
         Ok(size) if size > MAX_COMPONENT => {
             let (shown, limit) = (path.display(), Size(MAX_COMPONENT));
             let message = if known > MAX_COMPONENT {
-                format!("`{shown}` is too large for a component: {}, the limit is {limit}", Size(known).rounded())
+                format!(
+                    "`{shown}` is too large for a component: {}, the limit is {limit}",
+                    Size(known).rounded()
+                )
             } else {
                 format!("`{shown}` is too large for a component: the limit is {limit}")
             };
             Err(Error::file(message, "build in release mode and strip debug info"))
         }
         Ok(_) => Ok(bytes),
-        Err(error) => Err(Error::caused(format!("cannot read `{}`", path.display()), error, COMPONENT_HINT)),
+        Err(error) => {
+            Err(Error::caused(format!("cannot read `{}`", path.display()), error, COMPONENT_HINT))
+        }
     }
 }
 
@@ -111,7 +120,13 @@ pub fn signature(path: &Path) -> Result<Option<Vec<u8>>, Error> {
 
 /// Text that decides what tools may do. It is refused unless this user or root owns it and no other user can write to it.
 /// `hint` says what to give instead of something else, `instead` what to do about a file of another user.
-fn own_text(path: &Path, what: &str, limit: u64, hint: &str, instead: &str) -> Result<String, Error> {
+fn own_text(
+    path: &Path,
+    what: &str,
+    limit: u64,
+    hint: &str,
+    instead: &str,
+) -> Result<String, Error> {
     let shown = path.display();
     let file = open(path, hint)?;
     let metadata = file.metadata().map_err(|error| not_opened(path, error))?;
@@ -119,11 +134,13 @@ fn own_text(path: &Path, what: &str, limit: u64, hint: &str, instead: &str) -> R
     let mut bytes = Vec::new();
     match read_bounded(file, limit, &mut bytes) {
         Ok(size) if size > limit => {
-            let message = format!("`{shown}` is too large for a {what}: the limit is {}", Size(limit));
+            let message =
+                format!("`{shown}` is too large for a {what}: the limit is {}", Size(limit));
             Err(Error::file(message, hint))
         }
-        Ok(_) => String::from_utf8(bytes)
-            .map_err(|_| Error::file(format!("`{shown}` is not UTF-8 text"), "convert the file to UTF-8")),
+        Ok(_) => String::from_utf8(bytes).map_err(|_| {
+            Error::file(format!("`{shown}` is not UTF-8 text"), "convert the file to UTF-8")
+        }),
         Err(error) => Err(Error::caused(format!("cannot read `{shown}`"), error, hint)),
     }
 }
@@ -164,7 +181,9 @@ pub fn foreign(path: &Path) -> Option<Foreign> {
         let found = fs::metadata(directory).ok().filter(|found| found.mode() & STICKY == 0)?;
         theirs(directory, Ok(found))
     };
-    theirs(path, fs::symlink_metadata(path)).or_else(|| theirs(&target, fs::metadata(&target))).or_else(directory)
+    theirs(path, fs::symlink_metadata(path))
+        .or_else(|| theirs(&target, fs::metadata(&target)))
+        .or_else(directory)
 }
 
 /// Whether an owner is another user, who is not the machine's either.
@@ -209,11 +228,20 @@ pub fn secret(path: &Path) -> Result<String, (String, String)> {
         return Err((message, format!("`chmod go= {}`", quoted(&path.to_string_lossy()))));
     }
     let mut bytes = Vec::new();
-    let size = read_bounded(file, MAX_SECRET, &mut bytes).map_err(|error| failed(not_opened(path, error)))?;
+    let size = read_bounded(file, MAX_SECRET, &mut bytes)
+        .map_err(|error| failed(not_opened(path, error)))?;
     if size > MAX_SECRET {
-        return Err((format!("`{shown}` is too large for a secret"), format!("the limit is {}", Size(MAX_SECRET))));
+        return Err((
+            format!("`{shown}` is too large for a secret"),
+            format!("the limit is {}", Size(MAX_SECRET)),
+        ));
     }
-    let not_text = |_| (format!("`{shown}` is not UTF-8 text"), "encode the value, for instance as base64".to_owned());
+    let not_text = |_| {
+        (
+            format!("`{shown}` is not UTF-8 text"),
+            "encode the value, for instance as base64".to_owned(),
+        )
+    };
     let mut value = String::from_utf8(bytes).map_err(not_text)?;
     let end = value.trim_end_matches(['\n', '\r']).len();
     value.truncate(end);
@@ -269,9 +297,13 @@ fn name_of(kind: FileType) -> &'static str {
 /// The error of a file that cannot be opened, with the file beside it that was probably meant.
 pub fn not_opened(path: &Path, error: io::Error) -> Error {
     let is_absent = error.kind() == io::ErrorKind::NotFound;
-    let address = path.to_str().filter(|path| path.starts_with("https://") || path.starts_with("http://"));
+    let address =
+        path.to_str().filter(|path| path.starts_with("https://") || path.starts_with("http://"));
     let hint = if let (true, Some(address)) = (is_absent, address) {
-        format!("a component is a file on this machine: download it first, `curl -fLO {}`", quoted(address))
+        format!(
+            "a component is a file on this machine: download it first, `curl -fLO {}`",
+            quoted(address)
+        )
     } else if is_absent {
         nearest(path)
     } else if error.kind() == io::ErrorKind::PermissionDenied {
@@ -284,7 +316,11 @@ pub fn not_opened(path: &Path, error: io::Error) -> Error {
         let message = format!("`{shown}` is a link to `{}`, which does not exist", led.display());
         return Error::caused(message, error, "correct the link, or name the file itself");
     }
-    let message = if is_absent { format!("`{shown}` does not exist") } else { format!("cannot open `{shown}`") };
+    let message = if is_absent {
+        format!("`{shown}` does not exist")
+    } else {
+        format!("cannot open `{shown}`")
+    };
     Error::caused(message, error, hint)
 }
 

@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use toolcell::{
-    Access, Directory, Grants, HttpRule, Overlay, PLACEHOLDER, PathRule, Placed, Room, SecretUse, Suggestion,
-    has_metadata_service,
+    Access, Directory, Grants, HttpRule, Overlay, PLACEHOLDER, PathRule, Placed, Room, SecretUse,
+    Suggestion, has_metadata_service,
 };
 
 use crate::effective;
@@ -33,7 +33,8 @@ pub(crate) fn grants(
     let mut grants = Grants::default();
     // A new version of the component goes on with the keys of the last.
     grants.store = Some(component.to_owned());
-    let rules: Vec<_> = said.http.iter().filter_map(|line| Some((&line.span, http(problems, line)?))).collect();
+    let rules: Vec<_> =
+        said.http.iter().filter_map(|line| Some((&line.span, http(problems, line)?))).collect();
     without_network(problems, &rules);
     grants.http.extend(rules.into_iter().map(|(_, rule)| rule));
     grants.keys.extend(said.kv.iter().filter_map(|line| problems.rule(line)));
@@ -50,7 +51,10 @@ pub(crate) fn grants(
         if name.is_empty() || name.contains(['=', '\0']) {
             problems.error(
                 &value.span,
-                format!("`{}` is not a name that an environment variable can have", name.escape_debug()),
+                format!(
+                    "`{}` is not a name that an environment variable can have",
+                    name.escape_debug()
+                ),
                 "write NAME = \"value\"",
             );
         } else if value.value == PLACEHOLDER {
@@ -72,8 +76,10 @@ pub(crate) fn grants(
         if said.secrets.contains_key(&name.value) {
             grants.reveal.insert(name.value.clone());
         } else {
-            let message =
-                format!("`reveal` names the secret `{}`, but `secrets` does not have it", name.value.escape_debug());
+            let message = format!(
+                "`reveal` names the secret `{}`, but `secrets` does not have it",
+                name.value.escape_debug()
+            );
             problems.error(
                 &name.span,
                 message,
@@ -84,7 +90,10 @@ pub(crate) fn grants(
     grants
 }
 
-fn http(problems: &mut Problems<'_>, line: &At<Either<String, file::HttpTable>>) -> Option<HttpRule> {
+fn http(
+    problems: &mut Problems<'_>,
+    line: &At<Either<String, file::HttpTable>>,
+) -> Option<HttpRule> {
     match &line.value {
         Either::Short(rule) => problems.rule(&At { value: rule.clone(), span: line.span.clone() }),
         Either::Table(file::HttpTable { rule, private }) => {
@@ -103,8 +112,13 @@ fn http(problems: &mut Problems<'_>, line: &At<Either<String, file::HttpTable>>)
                         networks.push(parsed);
                     }
                     Err(_) => {
-                        let message = format!("`{}` is not a network", network.value.escape_debug());
-                        problems.error(&network.span, message, "write an address and a prefix length: `127.0.0.1/32`");
+                        let message =
+                            format!("`{}` is not a network", network.value.escape_debug());
+                        problems.error(
+                            &network.span,
+                            message,
+                            "write an address and a prefix length: `127.0.0.1/32`",
+                        );
                     }
                 }
             }
@@ -120,20 +134,27 @@ fn without_network(problems: &mut Problems<'_>, rules: &[(&Range<usize>, HttpRul
     for ((span, rule), place) in rules.iter().zip(&places) {
         let networks = rule.missing_private();
         let named = |((_, other), wide): (&(&Range<usize>, HttpRule), &String)| {
-            !other.private().is_empty() && place.starts_with(wide.as_str()) && other.missing_private().is_empty()
+            !other.private().is_empty()
+                && place.starts_with(wide.as_str())
+                && other.missing_private().is_empty()
         };
         if networks.is_empty() || rules.iter().zip(&places).any(named) {
             continue;
         }
-        let message =
-            format!("the rule `{rule}` has no effect: its host is on a private network, which the rule does not name");
+        let message = format!(
+            "the rule `{rule}` has no effect: its host is on a private network, which the rule does not name"
+        );
         let rule = Suggestion::of_rule(rule).additions();
         let rule = rule.iter().flat_map(|(_, items)| items).cloned().collect::<String>();
         problems.warning(span, message, format!("write it as {rule}"));
     }
 }
 
-fn room(problems: &mut Problems<'_>, bytes: Option<&At<file::Amount>>, files: Option<&At<file::Amount>>) -> Room {
+fn room(
+    problems: &mut Problems<'_>,
+    bytes: Option<&At<file::Amount>>,
+    files: Option<&At<file::Amount>>,
+) -> Room {
     let mut room = Room::default();
     if let Some(Size(bytes)) = amount(problems, bytes) {
         room.bytes = bytes;
@@ -144,7 +165,13 @@ fn room(problems: &mut Problems<'_>, bytes: Option<&At<file::Amount>>, files: Op
     room
 }
 
-fn directories(problems: &mut Problems<'_>, said: &file::Grants, base: &Path, guarded: &Guarded, grants: &mut Grants) {
+fn directories(
+    problems: &mut Problems<'_>,
+    said: &file::Grants,
+    base: &Path,
+    guarded: &Guarded,
+    grants: &mut Grants,
+) {
     for At { value: directory, .. } in &said.directories {
         let file::Directory { name, path, access, bytes, files } = directory;
         let access = match access {
@@ -168,7 +195,11 @@ fn directories(problems: &mut Problems<'_>, said: &file::Grants, base: &Path, gu
         };
         if said.scratch.is_some() && nested(Path::new(&made.name), Path::new(SCRATCH)) {
             let message = format!("the tool's directories `{}` and `{SCRATCH}` overlap", made.name);
-            problems.error(&name.span, message, "give the directory another name, for instance `/data`");
+            problems.error(
+                &name.span,
+                message,
+                "give the directory another name, for instance `/data`",
+            );
         }
         for other in &grants.directories {
             if let Some((message, hint)) = clash(other, &made) {
@@ -194,14 +225,19 @@ fn clash(first: &Directory, second: &Directory) -> Option<(String, &'static str)
     let hint = "give both the same access, or use two separate directories";
     if nested(&first.path, &second.path) {
         return Some((
-            format!("the directories of the host behind `{read}` and `{write}` overlap, but have different access"),
+            format!(
+                "the directories of the host behind `{read}` and `{write}` overlap, but have different access"
+            ),
             hint,
         ));
     }
-    let (outer, inner) = if Path::new(write).starts_with(read) { (read, write) } else { (write, read) };
+    let (outer, inner) =
+        if Path::new(write).starts_with(read) { (read, write) } else { (write, read) };
     nested(Path::new(read), Path::new(write)).then(|| {
         (
-            format!("the tool's path `{inner}` is inside of `{outer}`, but they have different access"),
+            format!(
+                "the tool's path `{inner}` is inside of `{outer}`, but they have different access"
+            ),
             "give both the same access, or give one a path outside of the other",
         )
     })
@@ -224,8 +260,13 @@ fn secret(
     };
     let Some(bound_to) = &use_.value.bound_to else {
         if !said.reveal.iter().any(|revealed| revealed.value == name) {
-            let message = format!("the secret `{name}` has no `for`, so it is never put into a request");
-            problems.error(&use_.span, message, "name the requests it is for: for = \"https://api.example.com\"");
+            let message =
+                format!("the secret `{name}` has no `for`, so it is never put into a request");
+            problems.error(
+                &use_.span,
+                message,
+                "name the requests it is for: for = \"https://api.example.com\"",
+            );
         }
         return None;
     };
@@ -266,11 +307,20 @@ pub(crate) fn overlay(problems: &mut Problems<'_>, said: &file::Narrowing) -> Ov
         Some(said.as_ref()?.iter().map(|name| name.value.clone()).collect())
     };
     let mut overlay = Overlay::default();
-    overlay.http = said.http.as_ref().map(|lines| lines.iter().filter_map(|line| problems.rule(line)).collect());
-    overlay.files =
-        said.files.as_ref().map(|lines| lines.iter().filter_map(|line| problems.rule::<PathRule>(line)).collect());
-    overlay.keys = said.kv.as_ref().map(|lines| lines.iter().filter_map(|line| problems.rule(line)).collect());
-    overlay.invoke = said.invoke.as_ref().map(|lines| lines.iter().filter_map(|line| problems.rule(line)).collect());
+    overlay.http = said
+        .http
+        .as_ref()
+        .map(|lines| lines.iter().filter_map(|line| problems.rule(line)).collect());
+    overlay.files = said
+        .files
+        .as_ref()
+        .map(|lines| lines.iter().filter_map(|line| problems.rule::<PathRule>(line)).collect());
+    overlay.keys =
+        said.kv.as_ref().map(|lines| lines.iter().filter_map(|line| problems.rule(line)).collect());
+    overlay.invoke = said
+        .invoke
+        .as_ref()
+        .map(|lines| lines.iter().filter_map(|line| problems.rule(line)).collect());
     overlay.environment = names(&said.environment);
     overlay.secrets = names(&said.secrets);
     overlay.reveal = names(&said.reveal);

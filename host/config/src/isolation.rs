@@ -11,8 +11,13 @@ use crate::problem::Problems;
 
 // In the schema the members are a list of words, and would not be if they had comments.
 /// How far calls are kept from each other, each more than the one before.
-#[expect(missing_docs, reason = "with comments the variants would not be a plain list of words in the JSON Schema")]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
+#[expect(
+    missing_docs,
+    reason = "with comments the variants would not be a plain list of words in the JSON Schema"
+)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum Isolation {
@@ -44,9 +49,13 @@ pub(crate) fn said(isolation: &Option<At<Isolation>>) -> Isolation {
 }
 
 /// As far as a component's section says, which can be no process.
-pub(crate) fn of_component(problems: &mut Problems<'_>, isolation: &Option<At<Isolation>>) -> Isolation {
+pub(crate) fn of_component(
+    problems: &mut Problems<'_>,
+    isolation: &Option<At<Isolation>>,
+) -> Isolation {
     if let Some(process) = isolation.as_ref().filter(|said| said.value == Isolation::Process) {
-        let hint = "write it in [tenants.NAME] or [host]; a component can have `isolation = \"strict\"`";
+        let hint =
+            "write it in [tenants.NAME] or [host]; a component can have `isolation = \"strict\"`";
         let message = "a component cannot have `isolation = \"process\"`: each process runs the tools of one tenant";
         problems.error(&process.span, message, hint);
     }

@@ -14,7 +14,8 @@ use crate::files;
 use crate::problem::Problems;
 
 /// The algorithms that can be listed.
-const ALGORITHMS: [&str; 9] = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"];
+const ALGORITHMS: [&str; 9] =
+    ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"];
 
 /// An issuer whose tokens (JWT) a server accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,11 +62,16 @@ impl IssuerKeys {
 }
 
 /// The issuer that a section describes, unless something in it is wrong.
-pub(crate) fn issuer(problems: &mut Problems<'_>, base: &Path, said: &file::Issuer) -> Option<Issuer> {
+pub(crate) fn issuer(
+    problems: &mut Problems<'_>,
+    base: &Path,
+    said: &file::Issuer,
+) -> Option<Issuer> {
     let file::Issuer { url, audience, keys, algorithms, tenant_claim, scope } = said;
     for text in [url, audience] {
         if !is_url(&text.value) {
-            let message = format!("`{}` is not a URL of an issuer or a server", text.value.escape_debug());
+            let message =
+                format!("`{}` is not a URL of an issuer or a server", text.value.escape_debug());
             problems.error(&text.span, message, "write for instance `https://login.example.com`");
         }
     }
@@ -74,11 +80,18 @@ pub(crate) fn issuer(problems: &mut Problems<'_>, base: &Path, said: &file::Issu
     }
     if algorithms.as_ref().is_some_and(Vec::is_empty) {
         let hint = "list one, for instance `algorithms = [\"ES256\"]`, or leave `algorithms` out";
-        problems.error(&url.span, "the issuer has no algorithm: every token would be refused", hint);
+        problems.error(
+            &url.span,
+            "the issuer has no algorithm: every token would be refused",
+            hint,
+        );
     }
     for text in tenant_claim.iter().chain(scope) {
-        if text.value.is_empty() || text.value.contains(|c: char| c.is_control() || c == ' ' || c == '"' || c == '\\') {
-            let message = format!("`{}` is not the name of a claim or a scope", text.value.escape_debug());
+        if text.value.is_empty()
+            || text.value.contains(|c: char| c.is_control() || c == ' ' || c == '"' || c == '\\')
+        {
+            let message =
+                format!("`{}` is not the name of a claim or a scope", text.value.escape_debug());
             problems.error(&text.span, message, "write one word, for instance `tenant`");
         }
     }
@@ -103,7 +116,9 @@ pub(crate) fn issuer(problems: &mut Problems<'_>, base: &Path, said: &file::Issu
         url: url.value.clone(),
         audience: audience.value.clone(),
         keys,
-        algorithms: algorithms.as_ref().map(|all| all.iter().map(|one| one.value.clone()).collect()),
+        algorithms: algorithms
+            .as_ref()
+            .map(|all| all.iter().map(|one| one.value.clone()).collect()),
         tenant_claim: value(tenant_claim),
         scope: value(scope),
     })
@@ -115,11 +130,13 @@ fn check_algorithm(problems: &mut Problems<'_>, algorithm: &At<String>) {
     }
     let shown = algorithm.value.escape_debug();
     let (message, hint) = if algorithm.value.starts_with("HS") {
-        let message =
-            format!("`{shown}` signs with a shared secret: each server that checks tokens could also make them");
+        let message = format!(
+            "`{shown}` signs with a shared secret: each server that checks tokens could also make them"
+        );
         (message, "use an asymmetric algorithm of the issuer, for instance `ES256`".to_owned())
     } else {
-        let near = names::nearest(&algorithm.value, ALGORITHMS).map(|near| format!("did you mean `{near}`?"));
+        let near = names::nearest(&algorithm.value, ALGORITHMS)
+            .map(|near| format!("did you mean `{near}`?"));
         (
             format!("there is no algorithm `{shown}`"),
             near.unwrap_or_else(|| format!("one of {}", ALGORITHMS.join(", "))),
@@ -131,6 +148,9 @@ fn check_algorithm(problems: &mut Problems<'_>, algorithm: &At<String>) {
 /// Whether a text is `https://` or `http://` and a host, with nothing that could not stand in a header.
 fn is_url(text: &str) -> bool {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\');
-    is_plain && rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '['))
+    let is_plain =
+        text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\');
+    is_plain
+        && rest
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '['))
 }

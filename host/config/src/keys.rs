@@ -42,8 +42,11 @@ impl Keys {
 
     fn store(&self) -> Result<&SqliteStore, StoreError> {
         let open = || match &self.state {
-            Some(state) => SqliteStore::open(&state.join(DIRECTORY).join(&self.project))
-                .map_err(|error| StoreError::Unavailable(format!("{error}; hint: {}", error.hint()))),
+            Some(state) => {
+                SqliteStore::open(&state.join(DIRECTORY).join(&self.project)).map_err(|error| {
+                    StoreError::Unavailable(format!("{error}; hint: {}", error.hint()))
+                })
+            }
             None => Err(StoreError::Unavailable(
                 "no place for the key-value store: neither `XDG_STATE_HOME` nor `HOME` is set; \
                  hint: pass `--state-dir DIR`"
@@ -69,8 +72,11 @@ impl Keys {
 /// The name of a configuration's store: for people, and no other's.
 fn project(config: &Path) -> String {
     let folder = config.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
-    let shown =
-        folder.chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).take(SHOWN).collect::<String>();
+    let shown = folder
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c))
+        .take(SHOWN)
+        .collect::<String>();
     let hash = Sha256::digest(config.as_os_str().as_bytes());
     let hash: String = hash.iter().take(HASH).map(|byte| format!("{byte:02x}")).collect();
     format!("{shown}-{hash}")
@@ -81,7 +87,13 @@ impl KeyStore for Keys {
         self.store()?.get(namespace, key)
     }
 
-    fn set(&self, namespace: &Namespace, key: &str, data: &[u8], ttl: Option<Duration>) -> Result<u64, StoreError> {
+    fn set(
+        &self,
+        namespace: &Namespace,
+        key: &str,
+        data: &[u8],
+        ttl: Option<Duration>,
+    ) -> Result<u64, StoreError> {
         self.store()?.set(namespace, key, data, ttl)
     }
 
@@ -100,7 +112,13 @@ impl KeyStore for Keys {
         self.store()?.compare_and_swap(namespace, key, expected, data, ttl)
     }
 
-    fn list(&self, namespace: &Namespace, prefix: &str, cursor: Option<&str>, most: usize) -> Result<Page, StoreError> {
+    fn list(
+        &self,
+        namespace: &Namespace,
+        prefix: &str,
+        cursor: Option<&str>,
+        most: usize,
+    ) -> Result<Page, StoreError> {
         self.store()?.list(namespace, prefix, cursor, most)
     }
 }

@@ -41,13 +41,19 @@ pub(crate) enum Output {
 }
 
 /// What the section of the component `name` says.
-pub(crate) fn of_component(problems: &mut Problems<'_>, name: &str, said: &file::Component) -> ComponentKind {
+pub(crate) fn of_component(
+    problems: &mut Problems<'_>,
+    name: &str,
+    said: &file::Component,
+) -> ComponentKind {
     let kind = said.kind.as_ref().map(|kind| kind.value).unwrap_or_default();
     if let Some(command) = said.command.as_ref().filter(|_| kind != Kind::Command) {
         let hint = format!("add `as = \"command\"` to [components.{name}], or remove this section");
         problems.error(
             &command.span,
-            format!("[components.{name}] has a section `command`, and is not used `as = \"command\"`"),
+            format!(
+                "[components.{name}] has a section `command`, and is not used `as = \"command\"`"
+            ),
             hint,
         );
     }
@@ -62,7 +68,8 @@ fn command(problems: &mut Problems<'_>, name: &str, said: &file::Component) -> C
     let mut command = Command::new(name);
     let Some(At { value: settings, span }) = &said.command else { return command };
     command.description.clone_from(&settings.description);
-    command.argv = settings.argv.as_ref().map(|words| words.iter().map(|word| word.value.clone()).collect());
+    command.argv =
+        settings.argv.as_ref().map(|words| words.iter().map(|word| word.value.clone()).collect());
     command.stdin = match settings.stdin {
         None | Some(Input::Text) => CommandInput::Text,
         Some(Input::Json) => CommandInput::Json,

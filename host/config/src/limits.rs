@@ -60,12 +60,16 @@ pub fn unusual(limits: &Limits) -> Vec<[String; 3]> {
 }
 
 /// A number with a unit, unless there is none or it cannot be read.
-pub(crate) fn amount<T: FromStr<Err = BadUnit>>(problems: &mut Problems<'_>, said: Option<&At<Amount>>) -> Option<T> {
+pub(crate) fn amount<T: FromStr<Err = BadUnit>>(
+    problems: &mut Problems<'_>,
+    said: Option<&At<Amount>>,
+) -> Option<T> {
     let At { value, span } = said?;
     match value.to_string().parse() {
         Ok(amount) => Some(amount),
         Err(bad) => {
-            let message = format!("`{}` is not {}", value.to_string().escape_debug(), bad.expected());
+            let message =
+                format!("`{}` is not {}", value.to_string().escape_debug(), bad.expected());
             problems.error(span, message, bad.to_string());
             None
         }

@@ -12,14 +12,17 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use toolcell::defence::{Defence, stands};
-use toolcell::{Component, ComponentBytes, ComponentKind, Executor, Grants, Limits, Registry, Tenant, Tool, names};
+use toolcell::{
+    Component, ComponentBytes, ComponentKind, Executor, Grants, Limits, Registry, Tenant, Tool,
+    names,
+};
 
 use crate::dev::Development;
 use crate::report::{ComponentProblem, Reason, Serving};
 use crate::versions::digest;
 use crate::{
-    Configuration, Engines, Error, Isolation, Issuer, Lock, OfferedTools, ResolvedComponent, Signer, TenantQuota,
-    Unset, files, offered,
+    Configuration, Engines, Error, Isolation, Issuer, Lock, OfferedTools, ResolvedComponent,
+    Signer, TenantQuota, Unset, files, offered,
 };
 
 /// Components that are loaded at once.
@@ -79,14 +82,21 @@ impl Configuration {
     }
 
     /// The same with what was loaded before: a component with the same code and grants is not loaded again.
-    pub(crate) async fn load_over(&self, engines: &Engines, before: Option<&Loaded>) -> Result<Loaded, Error> {
+    pub(crate) async fn load_over(
+        &self,
+        engines: &Engines,
+        before: Option<&Loaded>,
+    ) -> Result<Loaded, Error> {
         let lock = Lock::beside(self)?;
         let loading = Loading { configuration: self, lock: &lock, engines, before };
         let names: Vec<_> = self.components.keys().collect();
         let one = |name: &String| loading.one(name.clone());
-        let mut found: Vec<_> =
-            futures_util::stream::iter(names.into_iter().map(one)).buffered(AT_ONCE).collect().await;
-        let mut problems: Vec<_> = found.iter_mut().flat_map(|(_, _, problems)| std::mem::take(problems)).collect();
+        let mut found: Vec<_> = futures_util::stream::iter(names.into_iter().map(one))
+            .buffered(AT_ONCE)
+            .collect()
+            .await;
+        let mut problems: Vec<_> =
+            found.iter_mut().flat_map(|(_, _, problems)| std::mem::take(problems)).collect();
         // That the file is not approved is one problem, however many components it has.
         let of_components = problems.len();
         problems.retain(|problem| problem.reason != Reason::ConfigurationNotApproved);
@@ -99,7 +109,11 @@ impl Configuration {
         Ok(self.assembled(served, problems))
     }
 
-    fn assembled(&self, served: BTreeMap<String, Served>, mut problems: Vec<ComponentProblem>) -> Loaded {
+    fn assembled(
+        &self,
+        served: BTreeMap<String, Served>,
+        mut problems: Vec<ComponentProblem>,
+    ) -> Loaded {
         let settings = |(name, tenant): (&String, &Tenant)| {
             let quota = self.quotas.get(name).copied().unwrap_or(self.quota);
             let isolation = self.isolation_of(Some(name));
@@ -111,7 +125,8 @@ impl Configuration {
         problems.extend(apart.map(|tenant| ComponentProblem::of_tenant(tenant)));
         // A tenant that is to have a process of its own is offered nothing here.
         let offered = |(name, settings): (&String, &TenantSettings)| {
-            let tools = if self.is_apart(name) { OfferedTools::none() } else { settings.tools.clone() };
+            let tools =
+                if self.is_apart(name) { OfferedTools::none() } else { settings.tools.clone() };
             (name.clone(), tools)
         };
         let offered: Arc<BTreeMap<_, _>> = Arc::new(tenants.iter().map(offered).collect());
@@ -125,7 +140,10 @@ impl Configuration {
             for tool in served.component.tools() {
                 let of_tool = chosen.limits.tightened(&chosen.limits_of(&tool.definition().name));
                 problems.extend(self.problems_of_secrets(name, tool));
-                tools.push(offered::hidden(&offered, self.stopped(tool.clone().with_limits(of_tool))));
+                tools.push(offered::hidden(
+                    &offered,
+                    self.stopped(tool.clone().with_limits(of_tool)),
+                ));
             }
         }
         let registry = Registry::new();
@@ -138,9 +156,9 @@ impl Configuration {
             problems.extend(self.unknown_tools(&registry));
         }
         let executor = Executor::new().with_limits(limits);
-        let executor = tenants
-            .iter()
-            .fold(executor, |executor, (name, settings)| executor.with_tenant(name, settings.tenant.clone()));
+        let executor = tenants.iter().fold(executor, |executor, (name, settings)| {
+            executor.with_tenant(name, settings.tenant.clone())
+        });
         let problems = problems.into_iter().map(|problem| problem.placed(self)).collect();
         let (quota, issuer) = (self.quota, self.issuer.clone());
         Loaded { registry, executor, tenants, quota, issuer, problems, in_development, served }
@@ -157,7 +175,9 @@ impl Configuration {
         let known = tools.iter().map(|tool| tool.name.as_str());
         let of_tenant = |(tenant, offered): (&String, &OfferedTools)| {
             let unknown = offered.unknown(known.clone()).into_iter();
-            unknown.map(|problem| ComponentProblem::no_such_tool(tenant, problem)).collect::<Vec<_>>()
+            unknown
+                .map(|problem| ComponentProblem::no_such_tool(tenant, problem))
+                .collect::<Vec<_>>()
         };
         self.offered.iter().flat_map(of_tenant).collect()
     }
@@ -168,13 +188,19 @@ impl Configuration {
         component: &'a str,
         tool: &'a Tool,
     ) -> impl Iterator<Item = ComponentProblem> + 'a {
-        let may_need = move |unset: &Unset<'_>| tool.rights().is_some_and(|rights| self.may_need(*unset, rights));
-        self.unset_values().into_iter().filter(may_need).map(move |Unset { tenant, problem, .. }| {
-            let error = Error::invalid(&problem.file, vec![problem.clone()]);
-            let (tool, tenant) = (Some(tool.definition().name.clone()), tenant.map(str::to_owned));
-            let problem = ComponentProblem::new(component, Reason::UnsetSecret, Serving::Current, error);
-            ComponentProblem { tool, tenant, ..problem }
-        })
+        let may_need = move |unset: &Unset<'_>| {
+            tool.rights().is_some_and(|rights| self.may_need(*unset, rights))
+        };
+        self.unset_values().into_iter().filter(may_need).map(
+            move |Unset { tenant, problem, .. }| {
+                let error = Error::invalid(&problem.file, vec![problem.clone()]);
+                let (tool, tenant) =
+                    (Some(tool.definition().name.clone()), tenant.map(str::to_owned));
+                let problem =
+                    ComponentProblem::new(component, Reason::UnsetSecret, Serving::Current, error);
+                ComponentProblem { tool, tenant, ..problem }
+            },
+        )
     }
 }
 
@@ -202,10 +228,13 @@ impl Loading<'_> {
         }
         let error = match self.file(&chosen).await {
             Ok((served, rebuilt)) => {
-                if let Some(approved) = self.lock.components.get(&name).filter(|old| old.digest == served.digest) {
+                if let Some(approved) =
+                    self.lock.components.get(&name).filter(|old| old.digest == served.digest)
+                {
                     self.configuration.keep_used(&chosen, approved);
                 }
-                let problems = if rebuilt { vec![ComponentProblem::rebuilt(&name)] } else { Vec::new() };
+                let problems =
+                    if rebuilt { vec![ComponentProblem::rebuilt(&name)] } else { Vec::new() };
                 return (name, Some(served), problems);
             }
             Err(error) => error,
@@ -231,7 +260,9 @@ impl Loading<'_> {
     /// The version that was approved, where it is kept.
     async fn approved(&self, name: &str, chosen: &ResolvedComponent<'_>) -> Option<Served> {
         let wanted = &self.lock.components.get(name)?.digest;
-        if let Some(kept) = self.configuration.versions(name).and_then(|versions| versions.kept(wanted)) {
+        if let Some(kept) =
+            self.configuration.versions(name).and_then(|versions| versions.kept(wanted))
+        {
             let signer = chosen.judged(&kept.bytes, &chosen.path, Some(&kept.signature)).ok()?;
             return Some(self.checked(chosen, kept.bytes, signer.as_ref()).await.ok()?.0);
         }
@@ -255,13 +286,23 @@ impl Loading<'_> {
         };
         let rebuilt = self.configuration.confirm(&vetted, &served.component)?.is_some();
         chosen.check_tools(
-            served.component.definitions().map(|tool| tool.name.as_str()).collect::<Vec<_>>().into_iter(),
+            served
+                .component
+                .definitions()
+                .map(|tool| tool.name.as_str())
+                .collect::<Vec<_>>()
+                .into_iter(),
         )?;
         Ok((served, rebuilt))
     }
 
     /// What was loaded before, if it is the same code under the same grants.
-    fn loaded_before(&self, name: &str, chosen: &ResolvedComponent<'_>, digest: &str) -> Option<Served> {
+    fn loaded_before(
+        &self,
+        name: &str,
+        chosen: &ResolvedComponent<'_>,
+        digest: &str,
+    ) -> Option<Served> {
         let before = self.before?.served.get(name)?;
         let is_same = before.digest == digest
             && before.grants == chosen.grants()
@@ -270,8 +311,14 @@ impl Loading<'_> {
         is_same.then(|| before.clone())
     }
 
-    async fn load(&self, chosen: &ResolvedComponent<'_>, bytes: Vec<u8>, digest: String) -> Result<Served, Error> {
-        let (engine, grants, isolation) = (self.engines.of(chosen.isolation)?, chosen.grants(), chosen.isolation);
+    async fn load(
+        &self,
+        chosen: &ResolvedComponent<'_>,
+        bytes: Vec<u8>,
+        digest: String,
+    ) -> Result<Served, Error> {
+        let (engine, grants, isolation) =
+            (self.engines.of(chosen.isolation)?, chosen.grants(), chosen.isolation);
         let again = self.again(chosen, digest.clone());
         let kind = chosen.kind();
         let bytes = ComponentBytes::new(bytes, kind.clone());
@@ -374,10 +421,13 @@ fn without_same_names(served: &mut BTreeMap<String, Served>) -> Vec<ComponentPro
             let first: &String = homes.entry(tool).or_insert(home);
             (first != home).then(|| (tool.clone(), first.clone(), tool.clone(), home.clone()))
         });
-        let home = |tool: &str| homes.get(&tool.to_owned()).map(|home| (*home).clone()).unwrap_or_default();
+        let home = |tool: &str| {
+            homes.get(&tool.to_owned()).map(|home| (*home).clone()).unwrap_or_default()
+        };
         let alike = || {
             let (tool, other) = names::look_alike(tools.iter().map(|(tool, _)| tool.as_str()))?;
-            stands(Defence::LookAlikes).then(|| (tool.to_owned(), home(tool), other.to_owned(), home(other)))
+            stands(Defence::LookAlikes)
+                .then(|| (tool.to_owned(), home(tool), other.to_owned(), home(other)))
         };
         let Some((tool, one, other, two)) = twice.or_else(alike) else { return problems };
         for name in [&one, &two] {
@@ -386,14 +436,22 @@ fn without_same_names(served: &mut BTreeMap<String, Served>) -> Vec<ComponentPro
         let mut homes = vec![&one, &two];
         homes.sort_unstable();
         homes.dedup();
-        problems.extend(homes.into_iter().map(|name| ComponentProblem::same_name(name, (&tool, &one), (&other, &two))));
+        problems.extend(
+            homes
+                .into_iter()
+                .map(|name| ComponentProblem::same_name(name, (&tool, &one), (&other, &two))),
+        );
     }
 }
 
 /// Of each limit the looser one.
 fn loosest(one: &Limits, other: &Limits) -> Limits {
-    let limits = Limits::default().with_timeout(one.timeout.max(other.timeout)).with_fuel(one.fuel.max(other.fuel));
-    let limits = limits.with_memory(one.memory.max(other.memory)).with_arguments(one.arguments.max(other.arguments));
+    let limits = Limits::default()
+        .with_timeout(one.timeout.max(other.timeout))
+        .with_fuel(one.fuel.max(other.fuel));
+    let limits = limits
+        .with_memory(one.memory.max(other.memory))
+        .with_arguments(one.arguments.max(other.arguments));
     let limits = limits.with_result(one.result.max(other.result)).with_log(one.log.max(other.log));
     limits.with_host_calls(one.host_calls.max(other.host_calls))
 }

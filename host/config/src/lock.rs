@@ -32,16 +32,21 @@ const ENDING: &str = "lock";
 pub(crate) fn place(config: &Path) -> Result<PathBuf, Error> {
     let name = config.file_name().unwrap_or_default();
     let usual = Path::new(NAME).with_extension(ENDING);
-    let own = if name == NAME { usual.clone() } else { Path::new(name).with_added_extension(ENDING) };
+    let own =
+        if name == NAME { usual.clone() } else { Path::new(name).with_added_extension(ENDING) };
     let rename = format!("give it another name, for instance `{NAME}`");
     let (problem, hint) = if Path::new(name).extension().is_some_and(|ending| ending == ENDING) {
-        ("that is the name of a lock".to_owned(), format!("name the configuration, not its lock, or {rename}"))
+        (
+            "that is the name of a lock".to_owned(),
+            format!("name the configuration, not its lock, or {rename}"),
+        )
     } else if name != NAME && own == usual {
         (format!("its lock would have the same name as the lock of `{NAME}`"), rename)
     } else {
         return Ok(config.with_file_name(own));
     };
-    let message = format!("a configuration file cannot have the name `{}`: {problem}", config.display());
+    let message =
+        format!("a configuration file cannot have the name `{}`: {problem}", config.display());
     Err(Error::file(message, hint))
 }
 
@@ -125,24 +130,39 @@ impl Lock {
     pub fn beside(config: &Configuration) -> Result<Self, Error> {
         let path = config.lock.clone();
         if config.file.is_none() {
-            return Ok(Self { path, text: None, components: BTreeMap::new(), others: BTreeMap::new() });
+            return Ok(Self {
+                path,
+                text: None,
+                components: BTreeMap::new(),
+                others: BTreeMap::new(),
+            });
         }
         let text = match &config.found {
             Some(found) => found.lock.clone(),
             None => files::lock(&path)?,
         };
         let anew = config.hint.command("approve", &[], &[]);
-        let restore = format!("restore it from version control, or remove it and approve anew with {anew}");
-        let all = text.as_ref().map(|text| parsed(&path, text, &restore)).transpose()?.unwrap_or_default();
+        let restore =
+            format!("restore it from version control, or remove it and approve anew with {anew}");
+        let all = text
+            .as_ref()
+            .map(|text| parsed(&path, text, &restore))
+            .transpose()?
+            .unwrap_or_default();
         let only = config.found.as_ref().and_then(Found::only);
-        let is_approved = |name: &String, _: &mut Approved| only.is_none_or(|only| only.contains(name));
+        let is_approved =
+            |name: &String, _: &mut Approved| only.is_none_or(|only| only.contains(name));
         let mut others = all;
         let components = others.extract_if(.., is_approved).collect();
         Ok(Self { path, text, components, others })
     }
 
     /// The same file with these components approved, and without the ones of these names.
-    pub fn with(&self, approved: impl IntoIterator<Item = (String, Approved)>, gone: &[String]) -> Self {
+    pub fn with(
+        &self,
+        approved: impl IntoIterator<Item = (String, Approved)>,
+        gone: &[String],
+    ) -> Self {
         let (mut components, mut others) = (self.components.clone(), self.others.clone());
         for (name, approved) in approved {
             others.remove(&name);
@@ -171,7 +191,10 @@ impl Lock {
         let now = files::lock(&self.path)?;
         if now != self.text {
             let message = format!("another process has just written `{}`", self.shown());
-            return Err(Error::file(message, "approve again: the difference is then shown against the new file"));
+            return Err(Error::file(
+                message,
+                "approve again: the difference is then shown against the new file",
+            ));
         }
         if now.as_ref() == Some(&text) {
             return Ok(None);
@@ -188,22 +211,42 @@ impl Lock {
 }
 
 /// What the text says; `restore` is what to do about a file that should not have been touched.
-pub(crate) fn parsed(path: &Path, text: &str, restore: &str) -> Result<BTreeMap<String, Approved>, Error> {
+pub(crate) fn parsed(
+    path: &Path,
+    text: &str,
+    restore: &str,
+) -> Result<BTreeMap<String, Approved>, Error> {
     let shown = path.display().to_string();
     let mut problems = Problems::new(&shown, text);
     let components = approved(&mut problems, text, restore).unwrap_or_default();
-    if problems.errors.is_empty() { Ok(components) } else { Err(Error::invalid(&shown, problems.errors)) }
+    if problems.errors.is_empty() {
+        Ok(components)
+    } else {
+        Err(Error::invalid(&shown, problems.errors))
+    }
 }
 
 /// What the text says, with its problems beside it.
-fn approved(problems: &mut Problems<'_>, text: &str, restore: &str) -> Option<BTreeMap<String, Approved>> {
+fn approved(
+    problems: &mut Problems<'_>,
+    text: &str,
+    restore: &str,
+) -> Option<BTreeMap<String, Approved>> {
     let unread = |problems: &mut Problems<'_>, error: toml::de::Error| {
-        problems.error(&error.span().unwrap_or_default(), format!("the lock is damaged: {}", error.message()), restore);
+        problems.error(
+            &error.span().unwrap_or_default(),
+            format!("the lock is damaged: {}", error.message()),
+            restore,
+        );
     };
     // The version first: of a later one nothing else can be told.
-    let version = toml::from_str::<Head>(text).map_err(|error| unread(problems, error)).ok()?.version;
+    let version =
+        toml::from_str::<Head>(text).map_err(|error| unread(problems, error)).ok()?.version;
     if version.value != VERSION {
-        let message = format!("the lock has version {}, this toolcell reads version {VERSION}", version.value);
+        let message = format!(
+            "the lock has version {}, this toolcell reads version {VERSION}",
+            version.value
+        );
         problems.error(&version.span, message, "use the toolcell that made it, or a later one");
         return None;
     }
@@ -211,15 +254,22 @@ fn approved(problems: &mut Problems<'_>, text: &str, restore: &str) -> Option<BT
     let mut components = BTreeMap::new();
     for (name, Entry { digest, kind, imports, publisher, tools }) in file.components {
         // One damaged entry says what there is to say: nothing in the file is relied on.
-        let tools =
-            tools.into_iter().map(|(tool, said)| definition(problems, tool, &said, restore)).collect::<Option<_>>()?;
+        let tools = tools
+            .into_iter()
+            .map(|(tool, said)| definition(problems, tool, &said, restore))
+            .collect::<Option<_>>()?;
         let kind = kind.unwrap_or_else(|| ComponentKind::Tools.to_string());
         components.insert(name, Approved { digest, kind, imports, publisher, tools });
     }
     Some(components)
 }
 
-fn definition(problems: &mut Problems<'_>, name: String, said: &Tool, restore: &str) -> Option<(String, Definition)> {
+fn definition(
+    problems: &mut Problems<'_>,
+    name: String,
+    said: &Tool,
+    restore: &str,
+) -> Option<(String, Definition)> {
     let damaged = |problems: &mut Problems<'_>, at: &At<String>, what: &str| {
         problems.error(&at.span, format!("the lock is damaged: {what} `{name}`"), restore);
     };
@@ -236,7 +286,9 @@ fn definition(problems: &mut Problems<'_>, name: String, said: &Tool, restore: &
     None
 }
 
-pub(crate) fn to_text<'a>(components: impl IntoIterator<Item = (&'a String, &'a Approved)>) -> String {
+pub(crate) fn to_text<'a>(
+    components: impl IntoIterator<Item = (&'a String, &'a Approved)>,
+) -> String {
     let mut text = format!("{HEADER}\nversion = {VERSION}\n");
     let components: BTreeMap<_, _> = components.into_iter().collect();
     for (name, Approved { digest, kind, imports, publisher, tools }) in components {
@@ -255,7 +307,10 @@ pub(crate) fn to_text<'a>(components: impl IntoIterator<Item = (&'a String, &'a 
         }
         for (tool, definition) in tools {
             let (hash, json) = (quoted(&definition.hash()), pretty(definition));
-            let _ = write!(text, "\n[components.{name}.tools.{tool}]\nhash = {hash}\ndefinition = '''\n{json}\n'''\n");
+            let _ = write!(
+                text,
+                "\n[components.{name}.tools.{tool}]\nhash = {hash}\ndefinition = '''\n{json}\n'''\n"
+            );
         }
     }
     text
@@ -263,14 +318,17 @@ pub(crate) fn to_text<'a>(components: impl IntoIterator<Item = (&'a String, &'a 
 
 /// Text as TOML in which nothing is hidden.
 fn quoted(text: &str) -> String {
-    let shown = |c: char| if toolcell::is_unseen(c) { format!("\\U{:08X}", u32::from(c)) } else { c.to_string() };
+    let shown = |c: char| {
+        if toolcell::is_unseen(c) { format!("\\U{:08X}", u32::from(c)) } else { c.to_string() }
+    };
     toml_text(text).chars().map(shown).collect()
 }
 
 /// The definition as JSON for a reviewer of a change of the file: a member a line, nothing hidden, nothing that would end
 /// the literal that it stands in.
 fn pretty(definition: &Definition) -> String {
-    let json = serde_json::to_value(definition).and_then(|value| serde_json::to_string_pretty(&value));
+    let json =
+        serde_json::to_value(definition).and_then(|value| serde_json::to_string_pretty(&value));
     let json = clean::json(&json.unwrap_or_default());
     if json.contains("''") { json.replace('\'', "\\u0027") } else { json }
 }
@@ -282,8 +340,7 @@ mod tests {
     use super::*;
 
     fn component(description: &str) -> Approved {
-        let definition =
-            json!({ "name": "t", "description": description, "parameters": { "b": 1.5, "a": [null, "'"] } });
+        let definition = json!({ "name": "t", "description": description, "parameters": { "b": 1.5, "a": [null, "'"] } });
         let definition: Definition = serde_json::from_value(definition).unwrap();
         Approved {
             digest: "sha256:00".into(),
@@ -295,7 +352,11 @@ mod tests {
     }
 
     fn signed() -> Approved {
-        Approved { publisher: Some("p".into()), kind: r#"command {"name":"x"}"#.into(), ..component("x") }
+        Approved {
+            publisher: Some("p".into()),
+            kind: r#"command {"name":"x"}"#.into(),
+            ..component("x")
+        }
     }
 
     #[test]
@@ -310,20 +371,45 @@ mod tests {
             ("toolcell", None),
         ] {
             let place = place(&Path::new("/a").join(config));
-            assert_eq!(place.as_ref().ok().map(PathBuf::as_path), expected.map(Path::new), "{config}");
-            assert!(place.is_ok() || place.is_err_and(|failure| failure.hint().contains("another name")), "{config}");
+            assert_eq!(
+                place.as_ref().ok().map(PathBuf::as_path),
+                expected.map(Path::new),
+                "{config}"
+            );
+            assert!(
+                place.is_ok()
+                    || place.is_err_and(|failure| failure.hint().contains("another name")),
+                "{config}"
+            );
         }
     }
 
     #[test]
     fn a_lock_survives_whatever_is_in_it() {
-        for description in
-            ["", "plain", "it's", "'''", "''' = 1\n[x]", "a\r\n\tb\u{0}\u{1b}[2J\u{202e}\u{feff}", "\\ \"q\" é 👍", "'"]
-        {
-            let components = BTreeMap::from([("b".to_owned(), component(description)), ("a-1_".to_owned(), signed())]);
+        for description in [
+            "",
+            "plain",
+            "it's",
+            "'''",
+            "''' = 1\n[x]",
+            "a\r\n\tb\u{0}\u{1b}[2J\u{202e}\u{feff}",
+            "\\ \"q\" é 👍",
+            "'",
+        ] {
+            let components = BTreeMap::from([
+                ("b".to_owned(), component(description)),
+                ("a-1_".to_owned(), signed()),
+            ]);
             let text = to_text(&components);
-            assert!(text.starts_with(HEADER) && text.find("[components.a-1_]") < text.find("[components.b]"), "{text}");
-            assert!(text.chars().all(|c| c == '\n' || c == '\'' || clean::text(&c.to_string()).1 == 0), "{text}");
+            assert!(
+                text.starts_with(HEADER)
+                    && text.find("[components.a-1_]") < text.find("[components.b]"),
+                "{text}"
+            );
+            assert!(
+                text.chars().all(|c| c == '\n' || c == '\'' || clean::text(&c.to_string()).1 == 0),
+                "{text}"
+            );
             assert_eq!(parsed(Path::new("l"), &text, "").unwrap(), components, "{text}");
             assert_eq!(to_text(&parsed(Path::new("l"), &text, "").unwrap()), text);
         }
@@ -347,7 +433,8 @@ mod tests {
             ("digest =", "digest", 5, "damaged"),
             ("'''\n{", "{", 1, "damaged"),
         ] {
-            let error = parsed(Path::new("l"), &good.replacen(from, to, 1), "restore it").unwrap_err();
+            let error =
+                parsed(Path::new("l"), &good.replacen(from, to, 1), "restore it").unwrap_err();
             let problem = error.problems().first().unwrap();
             assert!(error.to_string().contains(needle), "{to}: {error}");
             assert!(line == 1 || problem.line == line, "{to}: {error}");
@@ -356,7 +443,8 @@ mod tests {
         for end in 0..good.len() {
             if let Ok(components) = parsed(Path::new("l"), &good[..end], "") {
                 assert!(
-                    components.values().all(|approved| approved.tools.is_empty()) || end == good.len() - 1,
+                    components.values().all(|approved| approved.tools.is_empty())
+                        || end == good.len() - 1,
                     "{end}"
                 );
             }

@@ -38,7 +38,9 @@ impl Network {
     pub(crate) fn unused(base: &Path, said: &file::Network) -> Self {
         let mut network = Self::default();
         network.files.extend(said.roots.iter().map(|root| base.join(&root.value)));
-        if let Some(At { value: Either::Table(file::From { file: Some(file), .. }), .. }) = &said.proxy {
+        if let Some(At { value: Either::Table(file::From { file: Some(file), .. }), .. }) =
+            &said.proxy
+        {
             network.unread.push(base.join(&file.value));
         }
         network
@@ -57,7 +59,9 @@ impl Network {
         for (root, path) in said.roots.iter().zip(network.files.clone()) {
             let read = files::authorities(&path).map_err(|error| (error.to_string(), error.hint()));
             let added = read.and_then(|text| {
-                let bad = |bad: toolcell::BadRule| (format!("`{}`: {}", path.display(), bad.problem), bad.hint);
+                let bad = |bad: toolcell::BadRule| {
+                    (format!("`{}`: {}", path.display(), bad.problem), bad.hint)
+                };
                 network.roots.clone().with_pem(text.as_bytes()).map_err(bad)
             });
             match added {
@@ -77,10 +81,14 @@ impl Network {
         let url = match &said.value {
             Either::Short(url) => Ok(url.clone()),
             Either::Table(from) => {
-                let Some((origin, _)) = secrets::origin(problems, base, "`proxy`", (from, &said.span)) else {
+                let Some((origin, _)) =
+                    secrets::origin(problems, base, "`proxy`", (from, &said.span))
+                else {
                     return;
                 };
-                let value = origin.value(options, "`proxy`", FROM_FILE).map(|value| value.expose().to_owned());
+                let value = origin
+                    .value(options, "`proxy`", FROM_FILE)
+                    .map(|value| value.expose().to_owned());
                 self.origin = Some(origin);
                 value
             }
@@ -105,9 +113,9 @@ impl Configuration {
 
 /// The text of a configuration as it is shown: without the proxy's password. Its lines stay as they are counted.
 pub fn without_password(text: &str) -> String {
-    match password(text)
-        .and_then(|range| Some((text.get(..range.start)?, text.get(range.clone())?, text.get(range.end..)?)))
-    {
+    match password(text).and_then(|range| {
+        Some((text.get(..range.start)?, text.get(range.clone())?, text.get(range.end..)?))
+    }) {
         Some((before, hidden, after)) => {
             format!("{before}{HIDDEN}{}{after}", "\n".repeat(hidden.matches('\n').count()))
         }

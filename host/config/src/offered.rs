@@ -30,7 +30,11 @@ struct Pattern {
 impl OfferedTools {
     /// What a tenant's section says.
     pub(crate) fn of(problems: &mut Problems<'_>, said: Option<&At<Vec<At<String>>>>) -> Self {
-        Self(said.map(|said| said.value.iter().filter_map(|text| Pattern::of(problems, text)).collect()))
+        Self(
+            said.map(|said| {
+                said.value.iter().filter_map(|text| Pattern::of(problems, text)).collect()
+            }),
+        )
     }
 
     /// No tool.
@@ -47,7 +51,9 @@ impl OfferedTools {
     /// Whether the tool of this name is offered.
     #[must_use]
     pub fn has(&self, tool: &str) -> bool {
-        self.0.as_ref().is_none_or(|patterns| patterns.iter().any(|pattern| pattern.rule.covers(tool, false)))
+        self.0
+            .as_ref()
+            .is_none_or(|patterns| patterns.iter().any(|pattern| pattern.rule.covers(tool, false)))
     }
 
     /// The names and patterns as they are written. `None`: every tool is offered.
@@ -58,8 +64,10 @@ impl OfferedTools {
 
     /// The names that none of these tools has. A pattern may be for tools to come.
     pub fn unknown<'a>(&self, known: impl Iterator<Item = &'a str> + Clone) -> Vec<Problem> {
-        let patterns = self.0.iter().flatten().map(|pattern| (pattern.rule.to_string(), &pattern.unknown));
-        let unknown = patterns.filter(|(name, _)| !name.ends_with('*') && !known.clone().any(|known| known == name));
+        let patterns =
+            self.0.iter().flatten().map(|pattern| (pattern.rule.to_string(), &pattern.unknown));
+        let unknown = patterns
+            .filter(|(name, _)| !name.ends_with('*') && !known.clone().any(|known| known == name));
         let told = unknown.map(|(name, problem)| match names::nearest(&name, known.clone()) {
             Some(near) => Problem { hint: format!("did you mean `{near}`?"), ..problem.clone() },
             None => problem.clone(),
@@ -79,7 +87,8 @@ impl Pattern {
                 None
             }
             Ok(rule) => {
-                let message = format!("`tools` has the name `{rule}`, and no component has such a tool");
+                let message =
+                    format!("`tools` has the name `{rule}`, and no component has such a tool");
                 let unknown = problems.at(&text.span, message, "correct the name, or remove it");
                 Some(Self { rule, unknown })
             }

@@ -60,13 +60,16 @@ impl ReadOptions {
     /// and in `XDG_STATE_HOME` or `~/.local/state`. Directories that are not absolute are ignored.
     #[must_use]
     pub fn from_environment() -> Self {
-        let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let absolute = |name: &str| {
+            std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+        };
         let home = absolute("HOME");
         let user = |variable: &str, below: &str| {
             let dir = absolute(variable).or_else(|| Some(home.as_ref()?.join(below)));
             dir.map(|dir| dir.join("toolcell"))
         };
-        let (cache_dir, state_dir) = (user("XDG_CACHE_HOME", ".cache"), user("XDG_STATE_HOME", ".local/state"));
+        let (cache_dir, state_dir) =
+            (user("XDG_CACHE_HOME", ".cache"), user("XDG_STATE_HOME", ".local/state"));
         Self {
             variables: Variables::Process,
             current_dir: std::env::current_dir().ok(),

@@ -44,7 +44,10 @@ impl HintCommand {
     pub fn command(&self, name: &str, options: &[&str], operands: &[&str]) -> String {
         let end = operands.iter().any(|word| word.starts_with('-')).then_some("--");
         let own = options.iter().chain(&end).chain(operands).copied();
-        let words = [&*self.program, name].into_iter().chain(self.options.iter().map(String::as_str)).chain(own);
+        let words = [&*self.program, name]
+            .into_iter()
+            .chain(self.options.iter().map(String::as_str))
+            .chain(own);
         format!("`{}`", words.map(quoted).collect::<Vec<_>>().join(" "))
     }
 }
@@ -83,12 +86,18 @@ mod tests {
             options: options.iter().copied().map(str::to_owned).collect(),
             call: Vec::new(),
         };
-        let (plain, typed) = (again("toolcell", &[]), again("a dir/toolcell", &["--config", "my k.toml"]));
+        let (plain, typed) =
+            (again("toolcell", &[]), again("a dir/toolcell", &["--config", "my k.toml"]));
         for (again, options, operands, expected) in [
             (&plain, &[][..], &[][..], "`toolcell approve`"),
             (&plain, &[], &["notes"], "`toolcell approve notes`"),
             (&plain, &["--yes"], &["-x"], "`toolcell approve --yes -- -x`"),
-            (&typed, &["--yes"], &["notes"], "`'a dir/toolcell' approve --config 'my k.toml' --yes notes`"),
+            (
+                &typed,
+                &["--yes"],
+                &["notes"],
+                "`'a dir/toolcell' approve --config 'my k.toml' --yes notes`",
+            ),
         ] {
             assert_eq!(again.command("approve", options, operands), expected);
         }

@@ -63,19 +63,34 @@ impl<'a> Problems<'a> {
     }
 
     /// Notes an error.
-    pub(crate) fn error(&mut self, span: &Range<usize>, message: impl Into<String>, hint: impl Into<String>) {
+    pub(crate) fn error(
+        &mut self,
+        span: &Range<usize>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
         let problem = self.at(span, message, hint);
         self.errors.push(problem);
     }
 
     /// Notes something that is probably not meant.
-    pub(crate) fn warning(&mut self, span: &Range<usize>, message: impl Into<String>, hint: impl Into<String>) {
+    pub(crate) fn warning(
+        &mut self,
+        span: &Range<usize>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
         let problem = self.at(span, message, hint);
         self.warnings.push(problem);
     }
 
     /// A problem at a place, for later.
-    pub(crate) fn at(&self, span: &Range<usize>, message: impl Into<String>, hint: impl Into<String>) -> Problem {
+    pub(crate) fn at(
+        &self,
+        span: &Range<usize>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Problem {
         let before = self.before(span);
         let line_start = before.rfind('\n').map_or(0, |end| end + 1);
         Problem {
@@ -102,7 +117,11 @@ impl<'a> Problems<'a> {
             Ok(rule) => Some(rule),
             Err(bad) if text.value == PLACEHOLDER => {
                 let hint = format!("in its place, {}", bad.hint);
-                self.error(&text.span, format!("the rule is still the placeholder `{PLACEHOLDER}`"), hint);
+                self.error(
+                    &text.span,
+                    format!("the rule is still the placeholder `{PLACEHOLDER}`"),
+                    hint,
+                );
                 None
             }
             Err(bad) => {

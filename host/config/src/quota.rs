@@ -30,10 +30,15 @@ pub struct TenantQuota {
 }
 
 /// The quota that a section says, over the default.
-pub(crate) fn over(problems: &mut Problems<'_>, said: &file::Quota, base: TenantQuota) -> TenantQuota {
+pub(crate) fn over(
+    problems: &mut Problems<'_>,
+    said: &file::Quota,
+    base: TenantQuota,
+) -> TenantQuota {
     let file::Quota { calls_per_minute, fuel_per_minute, concurrent_calls, artifact_bytes } = said;
     let mut count = |said: &Option<_>| amount(problems, said.as_ref()).map(|Count(count)| count);
-    let (calls, fuel, at_once) = (count(calls_per_minute), count(fuel_per_minute), count(concurrent_calls));
+    let (calls, fuel, at_once) =
+        (count(calls_per_minute), count(fuel_per_minute), count(concurrent_calls));
     let bytes = amount(problems, artifact_bytes.as_ref()).map(|Size(bytes)| bytes);
     TenantQuota {
         calls_per_minute: calls.or(base.calls_per_minute),
@@ -61,6 +66,8 @@ impl fmt::Display for TenantQuota {
             self.artifact_bytes.map(|bytes| format!("{} of artifacts", Size(bytes))),
         ];
         let parts: Vec<_> = parts.into_iter().flatten().collect();
-        f.write_str(if parts.is_empty() { "no quota".to_owned() } else { parts.join(", ") }.as_str())
+        f.write_str(
+            if parts.is_empty() { "no quota".to_owned() } else { parts.join(", ") }.as_str(),
+        )
     }
 }

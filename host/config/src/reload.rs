@@ -49,7 +49,8 @@ impl Reloader {
     pub async fn start(configuration: Configuration, engines: Engines) -> Result<Self, Error> {
         let seen = Files::of(&configuration);
         let current = Arc::new(configuration.load(&engines).await?);
-        let (current, configuration) = (RwLock::new(current), tokio::sync::Mutex::new(configuration));
+        let (current, configuration) =
+            (RwLock::new(current), tokio::sync::Mutex::new(configuration));
         Ok(Self { engines, current, configuration, seen: Mutex::new(seen) })
     }
 
@@ -77,7 +78,8 @@ impl Reloader {
         let seen = Files::of(&next).or_before(seen);
         if next.file.is_none() || next.approval == Approval::Missing {
             let file = current.file.as_deref().unwrap_or(crate::NAME);
-            let message = format!("`{file}` changed, and you have not approved it in its present form");
+            let message =
+                format!("`{file}` changed, and you have not approved it in its present form");
             let hint = format!(
                 "run {}: it shows what is new or changed and asks for your approval",
                 next.hint.command("approve", &[], &[])
@@ -101,7 +103,10 @@ impl Reloader {
     ///
     /// The files are the configuration, its lock, the components and their signatures, and the files of secrets, of an issuer's
     /// keys and of certificate authorities. They are looked at by their times, sizes and numbers: that works for links, mounted volumes and network file systems too.
-    pub fn changes(&self, every: Duration) -> impl Stream<Item = Result<Reloaded, Error>> + Send + '_ {
+    pub fn changes(
+        &self,
+        every: Duration,
+    ) -> impl Stream<Item = Result<Reloaded, Error>> + Send + '_ {
         futures_util::stream::unfold(self, move |reloader| async move {
             Some((reloader.next_change(every).await, reloader))
         })
@@ -148,7 +153,8 @@ impl Reloaded {
             loaded.components().map(|(name, digest)| (name.to_owned(), digest.to_owned())).collect()
         };
         let (old, new) = (digests(before), digests(after));
-        let is_replaced = |name: &&String| match (before.served.get(*name), after.served.get(*name)) {
+        let is_replaced = |name: &&String| match (before.served.get(*name), after.served.get(*name))
+        {
             (Some(old), Some(new)) => !old.is_same(new),
             (None, _) | (_, None) => false,
         };
@@ -186,7 +192,8 @@ impl Files {
 
 fn stamp(path: &Path) -> Option<Stamp> {
     let found = fs::metadata(path).ok()?;
-    let (written, changed) = ((found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec()));
+    let (written, changed) =
+        ((found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec()));
     Some((found.dev(), found.ino(), found.size(), written, changed))
 }
 
@@ -199,7 +206,11 @@ impl Configuration {
             [Some(chosen.path), signature].into_iter().flatten()
         });
         let of_tenants = self.own_secrets.values().flat_map(|own| own.origins.values());
-        let secrets = self.origins.values().chain(of_tenants).filter_map(|origin| origin.file().map(Path::to_owned));
+        let secrets = self
+            .origins
+            .values()
+            .chain(of_tenants)
+            .filter_map(|origin| origin.file().map(Path::to_owned));
         let approvals = self.found.iter().filter_map(Found::records);
         let keys = self.issuer.iter().filter_map(|issuer| issuer.keys.path().map(Path::to_owned));
         let network = self.network.files.iter().chain(&self.network.unread).cloned();

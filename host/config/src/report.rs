@@ -101,7 +101,9 @@ impl Reason {
 
     fn of(error: &Error) -> Self {
         match error {
-            Error::NotApproved { what: Unapproved::Configuration, .. } => Self::ConfigurationNotApproved,
+            Error::NotApproved { what: Unapproved::Configuration, .. } => {
+                Self::ConfigurationNotApproved
+            }
             Error::NotApproved { what: Unapproved::New, .. } => Self::NotApproved,
             Error::NotApproved { what: Unapproved::Changed, .. } => Self::Changed,
             Error::File { .. } if error.is_missing_file() => Self::MissingFile,
@@ -111,7 +113,9 @@ impl Reason {
             Error::SameName { .. } => Self::SameName,
             Error::Invalid { .. } | Error::Usage { .. } => Self::UnknownTool,
             Error::Toolcell(error) if error.is_not_granted() => Self::NotGranted,
-            Error::Toolcell(error) if error.is_component() || error.is_definition() => Self::NotLoadable,
+            Error::Toolcell(error) if error.is_component() || error.is_definition() => {
+                Self::NotLoadable
+            }
             Error::Toolcell(_) => Self::Host,
         }
     }
@@ -124,10 +128,16 @@ impl fmt::Display for ComponentProblem {
                 write!(f, "{}; calls of the tool `{tool}` are refused", self.error)
             }
             (Some(tenant), Some(tool)) if self.reason == Reason::UnsetSecret => {
-                write!(f, "{}; calls of the tool `{tool}` for the tenant `{tenant}` are refused", self.error)
+                write!(
+                    f,
+                    "{}; calls of the tool `{tool}` for the tenant `{tenant}` are refused",
+                    self.error
+                )
             }
             (Some(tenant), _) => write!(f, "[tenants.{tenant}]: {}", self.error),
-            (None, Some(tool)) => write!(f, "[components.{}], tool `{tool}`: {}", self.component, self.error),
+            (None, Some(tool)) => {
+                write!(f, "[components.{}], tool `{tool}`: {}", self.component, self.error)
+            }
             (None, None) if self.component.is_empty() => write!(f, "{}", self.error),
             (None, None) => write!(f, "[components.{}]: {}", self.component, self.error),
         }
@@ -155,7 +165,10 @@ impl ComponentProblem {
         let (file, line) = match self.error.problems().first() {
             Some(Problem { file, line, .. }) => (file.clone(), *line),
             None => {
-                let section = configuration.components.get(&self.component).map(|configured| configured.section.line);
+                let section = configuration
+                    .components
+                    .get(&self.component)
+                    .map(|configured| configured.section.line);
                 (configuration.file.clone().unwrap_or_default(), section.unwrap_or(1))
             }
         };
@@ -179,7 +192,8 @@ impl ComponentProblem {
     }
 
     pub(crate) fn apart(component: &str) -> Self {
-        let message = "[host] has `isolation = \"process\"`, and this program starts no process for calls";
+        let message =
+            "[host] has `isolation = \"process\"`, and this program starts no process for calls";
         let hint = "write `isolation = \"strict\"` in [host], which needs no process, or use `toolcell run`";
         let error = Error::usage(message, hint);
         Self::new(component, Reason::NeedsProcess, Serving::Nothing, error)
@@ -193,7 +207,8 @@ impl ComponentProblem {
     }
 
     pub(crate) fn of_tenant(tenant: &str) -> Self {
-        let message = "the tenant's isolation is `process`, and this program starts no process for calls";
+        let message =
+            "the tenant's isolation is `process`, and this program starts no process for calls";
         let hint = "write `isolation = \"strict\"` in place of `process`, in the section of the tenant or in [host]; \
                     or use `toolcell run --tenant`";
         let error = Error::usage(message, hint);
@@ -201,7 +216,11 @@ impl ComponentProblem {
         Self { tenant: Some(tenant.to_owned()), ..problem }
     }
 
-    pub(crate) fn same_name(component: &str, (tool, one): (&str, &str), (other, two): (&str, &str)) -> Self {
+    pub(crate) fn same_name(
+        component: &str,
+        (tool, one): (&str, &str),
+        (other, two): (&str, &str),
+    ) -> Self {
         let message = if tool == other {
             format!("`{one}` and `{two}` both offer a tool `{tool}`")
         } else {

@@ -76,8 +76,11 @@ pub struct ResolvedComponent<'a> {
 /// The name of a file as a tool can have it: of its stem, the characters that are allowed there. `command` if none is.
 pub fn name_of_file(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let name: String =
-        stem.chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c)).take(MAX_NAME / 2).collect();
+    let name: String = stem
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c))
+        .take(MAX_NAME / 2)
+        .collect();
     if name.is_empty() { "command".to_owned() } else { name }
 }
 
@@ -135,13 +138,17 @@ impl ResolvedComponent<'_> {
     }
 
     /// Refuses a section for a tool that the component does not have: with a misspelt name nothing would be narrowed.
-    pub fn check_tools<'b>(&self, known: impl Iterator<Item = &'b str> + Clone) -> Result<(), Error> {
+    pub fn check_tools<'b>(
+        &self,
+        known: impl Iterator<Item = &'b str> + Clone,
+    ) -> Result<(), Error> {
         let said = self.configured.into_iter().flat_map(|(_, configured)| &configured.tools);
         let unknown = said.filter(|(name, _)| !known.clone().any(|known| known == *name));
         let problems: Vec<_> = unknown
             .map(|(name, said)| {
                 let near = names::nearest(name, known.clone());
-                let listed = || format!("its tools are: {}", known.clone().collect::<Vec<_>>().join(", "));
+                let listed =
+                    || format!("its tools are: {}", known.clone().collect::<Vec<_>>().join(", "));
                 let hint = near.map_or_else(listed, |near| format!("did you mean `{near}`?"));
                 Problem { hint, ..said.unknown.clone() }
             })
@@ -154,7 +161,9 @@ impl ResolvedComponent<'_> {
 
     /// What it can be asked for by.
     pub fn word(&self) -> String {
-        let named = self.configured.filter(|(_, configured)| configured.development != Some(Development::Typed));
+        let named = self
+            .configured
+            .filter(|(_, configured)| configured.development != Some(Development::Typed));
         named.map_or_else(|| self.shown(), |(name, _)| name.to_owned())
     }
 

@@ -50,16 +50,22 @@ impl Configuration {
                 |near| format!("did you mean `{near}`?"),
             );
             let file = self.file.as_deref().unwrap_or(crate::NAME);
-            return Err(Error::usage(format!("`{file}` has no component `{}`", name.escape_debug()), hint));
+            return Err(Error::usage(
+                format!("`{file}` has no component `{}`", name.escape_debug()),
+                hint,
+            ));
         }
         let chosen = self.used(name.as_ref())?;
         if chosen.development().is_some() {
-            let message = format!("`{name}` is in development: it needs no approval, so it cannot be rolled back");
+            let message = format!(
+                "`{name}` is in development: it needs no approval, so it cannot be rolled back"
+            );
             return Err(Error::usage(message, "build the version that you want"));
         }
         let lock = Lock::beside(self)?;
         let current = lock.components.get(name).ok_or_else(|| {
-            let message = format!("the component `{name}` is not approved, so it cannot be rolled back");
+            let message =
+                format!("the component `{name}` is not approved, so it cannot be rolled back");
             Error::not_approved(crate::Unapproved::New, message, self.how_to_approve(name))
         })?;
         let found = match files::component(&chosen.path) {
@@ -80,13 +86,18 @@ impl Configuration {
         // On the disk before the lock is written, in its place after: a lock that cannot be written changes nothing.
         let failed = |error| {
             let message = format!("cannot write `{}`", chosen.shown());
-            Error::caused(message, error, "check that its directory is writable and its disk is not full")
+            Error::caused(
+                message,
+                error,
+                "check that its directory is writable and its disk is not full",
+            )
         };
         let (mut writes, mut kept) = (Vec::new(), None);
         if replaced_file {
             // Where the path is a link, its target is replaced.
-            let path =
-                std::fs::canonicalize(&chosen.path).or_else(|_| std::path::absolute(&chosen.path)).map_err(failed)?;
+            let path = std::fs::canonicalize(&chosen.path)
+                .or_else(|_| std::path::absolute(&chosen.path))
+                .map_err(failed)?;
             if let (Some(found), Some(there)) = (&found, &there)
                 && !self.was_approved(name, there)
             {
@@ -95,8 +106,11 @@ impl Configuration {
                 kept = Some(copy);
             }
             writes.push(Written::new(&path, &bytes.bytes, MODE).map_err(failed)?);
-            if let (Some(demand), Some(text)) = (chosen.demand, files::signature(&bytes.signature)?) {
-                writes.push(Written::new(&demand.signature(&chosen.path), &text, MODE).map_err(failed)?);
+            if let (Some(demand), Some(text)) = (chosen.demand, files::signature(&bytes.signature)?)
+            {
+                writes.push(
+                    Written::new(&demand.signature(&chosen.path), &text, MODE).map_err(failed)?,
+                );
             }
         }
         let from = there.filter(|_| to == *current).unwrap_or_else(|| current.digest.clone());
@@ -111,8 +125,12 @@ impl Configuration {
     /// The version that was approved before this one, with its bytes.
     fn before(&self, name: &str, current: &Approved) -> Result<(Approved, Kept), Error> {
         let hint = "restore the component and the lock from version control, then approve";
-        let none =
-            || Error::file(format!("no earlier version of `{name}` is kept, so there is none to go back to"), hint);
+        let none = || {
+            Error::file(
+                format!("no earlier version of `{name}` is kept, so there is none to go back to"),
+                hint,
+            )
+        };
         let versions = self.versions(name).ok_or_else(none)?;
         let mut history = versions.history()?;
         // What follows the current one was rolled back.

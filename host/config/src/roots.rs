@@ -29,7 +29,8 @@ pub(crate) struct Guarded {
 impl Guarded {
     /// The same with every link resolved. A path of which the end does not exist yet is resolved as far as it exists.
     pub(crate) fn resolved(self) -> Self {
-        let resolved = |paths: Vec<PathBuf>| paths.iter().filter_map(|path| resolved(path)).collect();
+        let resolved =
+            |paths: Vec<PathBuf>| paths.iter().filter_map(|path| resolved(path)).collect();
         Self {
             home: self.home.and_then(|home| self::resolved(&home)),
             own: resolved(self.own),
@@ -46,7 +47,9 @@ impl Guarded {
         if self.home.as_ref().is_some_and(|home| home.starts_with(path)) {
             return Some("contains your whole home directory".to_owned());
         }
-        let starts = |place: &&&str| self.home.as_ref().is_some_and(|home| path.starts_with(home.join(place)));
+        let starts = |place: &&&str| {
+            self.home.as_ref().is_some_and(|home| path.starts_with(home.join(place)))
+        };
         if let (Access::Write, Some(place)) = (access, STARTING.iter().find(starts)) {
             return Some(format!("is in `~/{place}`, from which your programs start"));
         }
@@ -54,18 +57,31 @@ impl Guarded {
             return Some("contains toolcell's own files, or is among them".to_owned());
         }
         if let Some(file) = self.unread.iter().find(|file| file.starts_with(path)) {
-            return Some(format!("contains `{}`, which holds the value of a secret", file.display()));
+            return Some(format!(
+                "contains `{}`, which holds the value of a secret",
+                file.display()
+            ));
         }
-        let file = self.unwritten.iter().find(|file| access == Access::Write && file.starts_with(path))?;
+        let file =
+            self.unwritten.iter().find(|file| access == Access::Write && file.starts_with(path))?;
         Some(format!("contains `{}`, which tools must not change", file.display()))
     }
 
     /// The directory that a path leads to, or what is wrong with it and what to do.
-    pub(crate) fn judge(&self, base: &Path, written: &str, access: Access) -> Result<PathBuf, (String, String)> {
-        let fault =
-            |problem: String, hint: &str| Err((format!("`{}` {problem}", written.escape_debug()), hint.to_owned()));
+    pub(crate) fn judge(
+        &self,
+        base: &Path,
+        written: &str,
+        access: Access,
+    ) -> Result<PathBuf, (String, String)> {
+        let fault = |problem: String, hint: &str| {
+            Err((format!("`{}` {problem}", written.escape_debug()), hint.to_owned()))
+        };
         if written.is_empty() {
-            return fault("is not a directory: the path is empty".into(), "write the path of a directory");
+            return fault(
+                "is not a directory: the path is empty".into(),
+                "write the path of a directory",
+            );
         }
         if written.contains('*') {
             return fault(
@@ -78,7 +94,10 @@ impl Guarded {
         let is_link = match fs::symlink_metadata(&path) {
             Ok(metadata) => metadata.is_symlink(),
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return fault("does not exist".to_owned(), "make the directory first, or correct the path");
+                return fault(
+                    "does not exist".to_owned(),
+                    "make the directory first, or correct the path",
+                );
             }
             Err(error) => return fault(format!("cannot be granted: {error}"), "correct the path"),
         };
@@ -90,7 +109,10 @@ impl Guarded {
             return fault(why, "grant a directory that was made for the tool");
         }
         if is_link {
-            return fault("is a link".into(), &format!("write its target instead: `{}`", led.display()));
+            return fault(
+                "is a link".into(),
+                &format!("write its target instead: `{}`", led.display()),
+            );
         }
         if !led.is_dir() {
             return fault("is not a directory".into(), "grant the directory that contains it");
@@ -104,7 +126,9 @@ fn resolved(path: &Path) -> Option<PathBuf> {
     let path = std::path::absolute(path).ok()?;
     path.ancestors().find_map(|there| {
         let rest = path.strip_prefix(there).ok()?;
-        fs::canonicalize(there).ok().map(|there| there.components().chain(rest.components()).collect())
+        fs::canonicalize(there)
+            .ok()
+            .map(|there| there.components().chain(rest.components()).collect())
     })
 }
 
@@ -135,7 +159,9 @@ mod tests {
         for (file, text) in [("home/keys/token", "secret"), ("home/project/toolcell.toml", "")] {
             fs::write(base.join(file), text).unwrap();
         }
-        for (link, to) in [("etc", Path::new("/etc")), ("all", Path::new("/")), ("me", &home), ("good", &data)] {
+        for (link, to) in
+            [("etc", Path::new("/etc")), ("all", Path::new("/")), ("me", &home), ("good", &data)]
+        {
             symlink(to, base.join(link)).unwrap();
         }
         let guarded = Guarded {
@@ -220,7 +246,10 @@ mod tests {
             assert_eq!(guarded.judge(&base, written, Access::Write), Ok(data.clone()), "{written}");
         }
         assert_eq!(guarded.judge(&base, "home/project", Access::Read), Ok(home.join("project")));
-        assert_eq!(guarded.judge(&base, "home/.config/app", Access::Read), Ok(home.join(".config/app")));
+        assert_eq!(
+            guarded.judge(&base, "home/.config/app", Access::Read),
+            Ok(home.join(".config/app"))
+        );
         assert!(guarded.judge(&base, "home/keys", Access::Read).is_err());
     }
 }

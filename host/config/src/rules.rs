@@ -57,7 +57,14 @@ struct Rules<'a, 'b> {
 }
 
 impl Rules<'_, '_> {
-    fn add(&mut self, of: &RuleOf, kind: &'static str, text: &str, span: &Range<usize>, only: Overlay) {
+    fn add(
+        &mut self,
+        of: &RuleOf,
+        kind: &'static str,
+        text: &str,
+        span: &Range<usize>,
+        only: Overlay,
+    ) {
         let place = self.problems.at(span, text, "");
         self.found.push(WrittenRule { of: of.clone(), kind, only, place });
     }
@@ -110,7 +117,11 @@ impl Rules<'_, '_> {
                 self.add(of, "directories", &rule.value, &rule.span, only);
             }
         }
-        let names = [("environment", &said.environment), ("secrets", &said.secrets), ("reveal", &said.reveal)];
+        let names = [
+            ("environment", &said.environment),
+            ("secrets", &said.secrets),
+            ("reveal", &said.reveal),
+        ];
         for (kind, names) in names {
             for name in names.iter().flatten() {
                 self.name(of, kind, &name.value, &name.span);

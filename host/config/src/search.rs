@@ -34,7 +34,9 @@ pub(crate) fn nearest(options: &ReadOptions) -> Nearest {
     };
     let mut foreign = None;
     for path in here.ancestors().map(|dir| dir.join(NAME)).filter(|path| path.is_file()) {
-        let Some(why) = files::foreign(&path) else { return Nearest { own: Some(shown(path)), foreign } };
+        let Some(why) = files::foreign(&path) else {
+            return Nearest { own: Some(shown(path)), foreign };
+        };
         let owner = why.owner;
         tracing::warn!(file = %path.display(), owner, "ignored a configuration that belongs to another user");
         foreign.get_or_insert_with(|| Ignored { why, file: shown(path) });

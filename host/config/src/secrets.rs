@@ -43,17 +43,26 @@ impl Origin {
     }
 
     /// The value. `secret` names it in the error, `file` shows how it is read from a file.
-    pub(crate) fn value(&self, options: &ReadOptions, secret: &str, file: &str) -> Result<Secret, (String, String)> {
+    pub(crate) fn value(
+        &self,
+        options: &ReadOptions,
+        secret: &str,
+        file: &str,
+    ) -> Result<Secret, (String, String)> {
         let unusable = |problem: String| format!("{secret} has no usable value: {problem}");
         let value = match self {
             Self::Variable(variable) => options.variable(variable).ok_or_else(|| {
                 let hint = format!("set the variable, or read the value from a file: {file}");
                 (unusable(format!("the environment variable `{variable}` is not set")), hint)
             }),
-            Self::File(path) => files::secret(path).map_err(|(problem, hint)| (unusable(problem), hint)),
+            Self::File(path) => {
+                files::secret(path).map_err(|(problem, hint)| (unusable(problem), hint))
+            }
         };
-        let secret =
-            |value| Secret::new(value).map_err(|error| (unusable(error.to_string()), "correct its value".into()));
+        let secret = |value| {
+            Secret::new(value)
+                .map_err(|error| (unusable(error.to_string()), "correct its value".into()))
+        };
         value.and_then(secret)
     }
 }
@@ -92,7 +101,8 @@ impl Secrets {
         let own = |tenant: &str, name: &str| {
             file.tenants.get(tenant).is_some_and(|said| said.value.secret_values.contains_key(name))
         };
-        let granted = file.components.values().filter_map(|component| component.value.grants.as_ref());
+        let granted =
+            file.components.values().filter_map(|component| component.value.grants.as_ref());
         for (name, said) in granted.flat_map(|grants| &grants.value.secrets) {
             let look = look(options.wanted.has_shared(name, |tenant| own(tenant, name)));
             self.fetch(problems, (base, options), name, &said.span, said.value.from.as_ref(), look);
@@ -117,14 +127,21 @@ impl Secrets {
     ) {
         let (origin, span) = match from {
             None => (Origin::Variable(name.to_owned()), place),
-            Some(from) => match origin(problems, base, &format!("the secret `{name}`"), (&from.value, &from.span)) {
+            Some(from) => match origin(
+                problems,
+                base,
+                &format!("the secret `{name}`"),
+                (&from.value, &from.span),
+            ) {
                 Some(found) => found,
                 None => return,
             },
         };
         if let Some(first) = self.origins.insert(name.to_owned(), origin.clone()) {
             if first != origin {
-                let message = format!("the secret `{name}` is defined twice, with different values of `from`");
+                let message = format!(
+                    "the secret `{name}` is defined twice, with different values of `from`"
+                );
                 problems.error(
                     span,
                     message,
@@ -136,7 +153,11 @@ impl Secrets {
         if approval == Approval::Missing {
             return;
         }
-        match origin.value(options, &format!("the secret `{name}`"), "give the secret `from = { file = \"FILE\" }`") {
+        match origin.value(
+            options,
+            &format!("the secret `{name}`"),
+            "give the secret `from = { file = \"FILE\" }`",
+        ) {
             Ok(secret) => self.stored = std::mem::take(&mut self.stored).with(name, secret),
             Err((message, hint)) => {
                 self.unset.insert(name.to_owned(), problems.at(span, message, hint));
@@ -160,13 +181,22 @@ impl Secrets {
             let hint = match names::nearest(name, known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None if known.is_empty() => "grant a component the secret first".to_owned(),
-                None => format!("the secrets that components are granted are: {}", known.join(", ")),
+                None => {
+                    format!("the secrets that components are granted are: {}", known.join(", "))
+                }
             };
-            problems.error(&from.span, format!("no component is granted the secret `{}`", name.escape_debug()), hint);
+            problems.error(
+                &from.span,
+                format!("no component is granted the secret `{}`", name.escape_debug()),
+                hint,
+            );
             return;
         }
         let secret = format!("the secret `{name}`");
-        let Some((origin, span)) = origin(problems, base, &secret, (&from.value, &from.span)) else { return };
+        let Some((origin, span)) = origin(problems, base, &secret, (&from.value, &from.span))
+        else {
+            return;
+        };
         let own = self.own.entry(tenant.to_owned()).or_default();
         own.origins.insert(name.to_owned(), origin.clone());
         if approval == Approval::Missing {
@@ -174,7 +204,9 @@ impl Secrets {
         }
         let secret = format!("the secret `{name}` of the tenant `{tenant}`");
         match origin.value(options, &secret, "write `{ file = \"FILE\" }`") {
-            Ok(secret) => self.stored = std::mem::take(&mut self.stored).with_tenant(tenant, name, secret),
+            Ok(secret) => {
+                self.stored = std::mem::take(&mut self.stored).with_tenant(tenant, name, secret)
+            }
             Err((message, hint)) => {
                 own.unset.insert(name.to_owned(), problems.at(span, message, hint));
             }

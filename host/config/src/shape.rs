@@ -44,7 +44,8 @@ impl<'a> Shape<'a, '_, '_> {
     ) -> bool {
         let mut forms = Vec::new();
         self.forms(schema, &mut forms);
-        let fitting: Vec<_> = forms.iter().copied().filter(|form| takes(form, name_of(value))).collect();
+        let fitting: Vec<_> =
+            forms.iter().copied().filter(|form| takes(form, name_of(value))).collect();
         let what = path.join(".");
         if fitting.is_empty() {
             let expected: BTreeSet<_> =
@@ -74,7 +75,11 @@ impl<'a> Shape<'a, '_, '_> {
                 }
             }
             DeValue::String(text) => {
-                let words: Vec<_> = fitting.iter().filter_map(|form| form.get("enum")?.as_array()).flatten().collect();
+                let words: Vec<_> = fitting
+                    .iter()
+                    .filter_map(|form| form.get("enum")?.as_array())
+                    .flatten()
+                    .collect();
                 let words: Vec<_> = words.into_iter().filter_map(Value::as_str).collect();
                 if !words.is_empty() && !words.contains(&text.as_ref()) {
                     self.problems.error(
@@ -85,19 +90,33 @@ impl<'a> Shape<'a, '_, '_> {
                     return false;
                 }
             }
-            DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) => {}
+            DeValue::Integer(_)
+            | DeValue::Float(_)
+            | DeValue::Boolean(_)
+            | DeValue::Datetime(_) => {}
         }
         true
     }
 
     /// Whether a table has every member that it must have. A member that has not its form is removed.
-    fn table(&mut self, forms: &[&'a Value], table: &mut DeTable<'_>, span: &Range<usize>, path: &[String]) -> bool {
-        let place = if path.is_empty() { "the file".to_owned() } else { format!("`{}`", path.join(".")) };
+    fn table(
+        &mut self,
+        forms: &[&'a Value],
+        table: &mut DeTable<'_>,
+        span: &Range<usize>,
+        path: &[String],
+    ) -> bool {
+        let place =
+            if path.is_empty() { "the file".to_owned() } else { format!("`{}`", path.join(".")) };
         let members = || forms.iter().filter_map(|form| form.get("properties")?.as_object());
         let mut unusable = Vec::new();
         for (key, value) in table.iter_mut() {
             let name = key.get_ref().as_ref();
-            let rest = || forms.iter().find_map(|form| form.get("additionalProperties").filter(|rest| **rest != false));
+            let rest = || {
+                forms.iter().find_map(|form| {
+                    form.get("additionalProperties").filter(|rest| **rest != false)
+                })
+            };
             match members().find_map(|members| members.get(name)).or_else(rest) {
                 Some(schema) => {
                     let path = [path, &[name.to_owned()]].concat();
@@ -107,9 +126,14 @@ impl<'a> Shape<'a, '_, '_> {
                     }
                 }
                 None => {
-                    let known: Vec<_> = members().flat_map(|members| members.keys().map(String::as_str)).collect();
+                    let known: Vec<_> =
+                        members().flat_map(|members| members.keys().map(String::as_str)).collect();
                     let message = format!("{place} has an unknown key `{}`", name.escape_debug());
-                    self.problems.error(&key.span(), message, nearest(name, &known, "the keys are"));
+                    self.problems.error(
+                        &key.span(),
+                        message,
+                        nearest(name, &known, "the keys are"),
+                    );
                     unusable.push(key.clone());
                 }
             }
@@ -119,9 +143,18 @@ impl<'a> Shape<'a, '_, '_> {
         for name in &required {
             if table.get(*name).is_none() {
                 let mut forms = Vec::new();
-                members().filter_map(|members| members.get(*name)).for_each(|schema| self.forms(schema, &mut forms));
-                let form = forms.iter().find_map(|form| types(form).first().map(|name| form_of(name))).unwrap_or("…");
-                self.problems.error(span, format!("{place} has no `{name}`"), format!("add `{name} = {form}`"));
+                members()
+                    .filter_map(|members| members.get(*name))
+                    .for_each(|schema| self.forms(schema, &mut forms));
+                let form = forms
+                    .iter()
+                    .find_map(|form| types(form).first().map(|name| form_of(name)))
+                    .unwrap_or("…");
+                self.problems.error(
+                    span,
+                    format!("{place} has no `{name}`"),
+                    format!("add `{name} = {form}`"),
+                );
             }
         }
         unusable.iter().for_each(|key| drop(table.remove(key)));
@@ -130,8 +163,10 @@ impl<'a> Shape<'a, '_, '_> {
 
     /// A schema's alternatives, references followed. Ours do not go round.
     fn forms(&self, schema: &'a Value, forms: &mut Vec<&'a Value>) {
-        let target =
-            schema.get("$ref").and_then(Value::as_str).and_then(|name| self.root.pointer(name.strip_prefix('#')?));
+        let target = schema
+            .get("$ref")
+            .and_then(Value::as_str)
+            .and_then(|name| self.root.pointer(name.strip_prefix('#')?));
         if let Some(target) = target {
             return self.forms(target, forms);
         }
@@ -145,11 +180,13 @@ impl<'a> Shape<'a, '_, '_> {
 /// How a key is written: with one of its words if it has some, else in a form that it can have.
 fn written(key: Option<&String>, forms: &[&Value], place: Place) -> String {
     let words = forms.iter().filter_map(|form| form.get("enum")?.as_array()).flatten();
-    let words: Vec<_> = words.filter_map(Value::as_str).map(|word| format!("`\"{word}\"`")).collect();
+    let words: Vec<_> =
+        words.filter_map(Value::as_str).map(|word| format!("`\"{word}\"`")).collect();
     if !words.is_empty() {
         return format!("write one of: {}", words.join(", "));
     }
-    let names: BTreeSet<_> = forms.iter().flat_map(|form| types(form)).filter(|name| *name != "null").collect();
+    let names: BTreeSet<_> =
+        forms.iter().flat_map(|form| types(form)).filter(|name| *name != "null").collect();
     let key = key.map_or("…", String::as_str);
     let line = |name| match place {
         Place::Key => format!("`{key} = {}`", form_of(name)),
@@ -175,7 +212,9 @@ fn types(schema: &Value) -> Vec<&str> {
     match schema.get("type") {
         Some(Value::String(name)) => vec![name],
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
-        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => Vec::new(),
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => {
+            Vec::new()
+        }
     }
 }
 

@@ -122,9 +122,13 @@ impl fmt::Display for Fault {
             Self::TooLarge => f.write_str("is too large for a signature"),
             Self::NoSignature => f.write_str("is not an SSH signature"),
             Self::OtherAlgorithm => f.write_str("is not made with an Ed25519 key"),
-            Self::OtherPurpose(purpose) => write!(f, "is made for `{purpose}`, not for `{NAMESPACE}`"),
+            Self::OtherPurpose(purpose) => {
+                write!(f, "is made for `{purpose}`, not for `{NAMESPACE}`")
+            }
             Self::OtherBytes => f.write_str("is not a signature of these bytes"),
-            Self::UnknownKey(key) => write!(f, "is made with a key that no publisher in the configuration has: {key}"),
+            Self::UnknownKey(key) => {
+                write!(f, "is made with a key that no publisher in the configuration has: {key}")
+            }
             Self::Revoked(Signer { publisher, key }) => {
                 write!(f, "is made with a key of `{publisher}` that was revoked: {key}")
             }
@@ -187,7 +191,12 @@ impl Publishers {
     }
 
     /// Who signed these bytes: this publisher, or any where none is named.
-    pub(crate) fn judge(&self, signature: Option<&[u8]>, bytes: &[u8], by: Option<&str>) -> Result<Signer, Fault> {
+    pub(crate) fn judge(
+        &self,
+        signature: Option<&[u8]>,
+        bytes: &[u8],
+        by: Option<&str>,
+    ) -> Result<Signer, Fault> {
         let signature = signature.ok_or(Fault::Missing)?;
         if signature.len() as u64 > MAX_SIGNATURE {
             return Err(Fault::TooLarge);
@@ -200,7 +209,9 @@ impl Publishers {
             let purpose: String = signature.namespace().chars().take(MAX_PURPOSE).collect();
             return Err(Fault::OtherPurpose(clean::shown(&purpose)));
         }
-        if key.verify(signature.namespace(), bytes, &signature).is_err() && stands(Defence::SignedBytes) {
+        if key.verify(signature.namespace(), bytes, &signature).is_err()
+            && stands(Defence::SignedBytes)
+        {
             return Err(Fault::OtherBytes);
         }
         let key = key.fingerprint(HashAlg::Sha256).to_string();
@@ -220,11 +231,21 @@ impl Publishers {
 /// it, and lengths within it be wrong.
 fn decoded(text: &[u8]) -> Result<SshSig, Fault> {
     let signature = SshSig::from_pem(text).map_err(|error| {
-        if error == ssh_key::Error::AlgorithmUnknown { Fault::OtherAlgorithm } else { Fault::NoSignature }
+        if error == ssh_key::Error::AlgorithmUnknown {
+            Fault::OtherAlgorithm
+        } else {
+            Fault::NoSignature
+        }
     })?;
     let plain = String::from_utf8_lossy(text).replace("\r\n", "\n");
-    let is_plain = signature.to_pem(LineEnding::LF).is_ok_and(|written| written.trim_end() == plain.trim_end());
-    if is_plain && signature.version() == SshSig::VERSION { Ok(signature) } else { Err(Fault::NoSignature) }
+    let is_plain = signature
+        .to_pem(LineEnding::LF)
+        .is_ok_and(|written| written.trim_end() == plain.trim_end());
+    if is_plain && signature.version() == SshSig::VERSION {
+        Ok(signature)
+    } else {
+        Err(Fault::NoSignature)
+    }
 }
 
 #[cfg(test)]

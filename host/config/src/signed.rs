@@ -38,14 +38,27 @@ impl Demand {
     }
 
     /// Who signed these bytes, by the signature in this file.
-    pub(crate) fn signer(&self, component: &Path, signature: &Path, bytes: &[u8]) -> Result<Signer, Error> {
+    pub(crate) fn signer(
+        &self,
+        component: &Path,
+        signature: &Path,
+        bytes: &[u8],
+    ) -> Result<Signer, Error> {
         let text = files::signature(signature)?;
         let judged = self.publishers.judge(text.as_deref(), bytes, self.publisher.as_deref());
         judged.map_err(|fault| {
-            let by = self.publisher.as_ref().map(|publisher| format!(" by `{publisher}`")).unwrap_or_default();
+            let by = self
+                .publisher
+                .as_ref()
+                .map(|publisher| format!(" by `{publisher}`"))
+                .unwrap_or_default();
             let (component, signature) = (component.display(), signature.display());
             let message = format!("`{component}` must be signed{by}: `{signature}` {fault}");
-            Error::Unsigned(Box::new(Problem { message, hint: fault.hint(), ..self.problem.clone() }))
+            Error::Unsigned(Box::new(Problem {
+                message,
+                hint: fault.hint(),
+                ..self.problem.clone()
+            }))
         })
     }
 }
@@ -70,7 +83,11 @@ impl<'a> Signatures<'a> {
         for (name, said) in &file.publishers {
             if !crate::is_name(name) {
                 let hint = format!("use 1 to {MAX_NAME} of the characters A-Z a-z 0-9 _ -");
-                problems.error(&said.span, format!("`{}` cannot be a publisher's name", name.escape_debug()), hint);
+                problems.error(
+                    &said.span,
+                    format!("`{}` cannot be a publisher's name", name.escape_debug()),
+                    hint,
+                );
             }
             let good = said.value.keys.iter().map(|key| (key, Trust::Good));
             let revoked = said.value.revoked.iter().map(|key| (key, Trust::Revoked));
@@ -84,10 +101,15 @@ impl<'a> Signatures<'a> {
         if let Some(said) = file.host.require_signed.as_ref().filter(|said| said.value) {
             if file.publishers.is_empty() {
                 let hint = "add [publishers.NAME] with the `keys` of a publisher you trust";
-                problems.error(&said.span, "every component must be signed, but no publisher is named", hint);
+                problems.error(
+                    &said.span,
+                    "every component must be signed, but no publisher is named",
+                    hint,
+                );
             }
             let problem = problems.at(&said.span, "", "");
-            signatures.of_all = stands(Defence::RequireSigned).then(|| signatures.demand(None, None, problem));
+            signatures.of_all =
+                stands(Defence::RequireSigned).then(|| signatures.demand(None, None, problem));
         }
         signatures
     }
@@ -115,7 +137,8 @@ impl<'a> Signatures<'a> {
             return Some(self.demand(Some(publisher.value.clone()), path, problem));
         }
         if let (Some(signature), None) = (&said.signature, &self.of_all) {
-            let message = "`signature` has no effect: no `publisher` is named, so no signature is checked";
+            let message =
+                "`signature` has no effect: no `publisher` is named, so no signature is checked";
             problems.error(
                 &signature.span,
                 message,
@@ -125,7 +148,12 @@ impl<'a> Signatures<'a> {
         self.of_all.as_ref().map(|demand| self.demand(None, path, demand.problem.clone()))
     }
 
-    fn demand(&self, publisher: Option<String>, signature: Option<PathBuf>, problem: Problem) -> Demand {
+    fn demand(
+        &self,
+        publisher: Option<String>,
+        signature: Option<PathBuf>,
+        problem: Problem,
+    ) -> Demand {
         Demand { publishers: Arc::clone(&self.publishers), publisher, signature, problem }
     }
 }

@@ -27,8 +27,7 @@ const CARRIED_OVER: &str = "approved.old";
 /// What is between the lock's hash and the names of components in a record.
 const ONLY: &str = " only ";
 /// What to do where it cannot be kept.
-const ELSEWHERE: &str =
-    "name a directory of your own with `--state-dir DIR`, or the configuration with `--config FILE`";
+const ELSEWHERE: &str = "name a directory of your own with `--state-dir DIR`, or the configuration with `--config FILE`";
 
 /// Whether a configuration may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -89,9 +88,13 @@ impl Record {
 impl Found {
     pub(crate) fn new(path: &Path, text: &str, lock: Option<String>, state: Option<&Path>) -> Self {
         let state = state.map(Path::to_owned);
-        let mut found = Self { path: path.to_owned(), text: text.to_owned(), lock, state, kept: Ok(None) };
+        let mut found =
+            Self { path: path.to_owned(), text: text.to_owned(), lock, state, kept: Ok(None) };
         found.kept = found.read().map_err(|failure| {
-            tracing::warn!(error = failure.message(), "the record of your approvals cannot be used");
+            tracing::warn!(
+                error = failure.message(),
+                "the record of your approvals cannot be used"
+            );
             failure.message()
         });
         found
@@ -100,7 +103,9 @@ impl Found {
     /// Whether this user approved what it says now. Comments, white space and the order of keys say nothing.
     pub(crate) fn approval(&self) -> Approval {
         let lock = hash(self.lock.as_deref().unwrap_or_default());
-        let is_given = self.kept().is_some_and(|kept| kept.lock == lock && says_the_same(&kept.text, &self.text));
+        let is_given = self
+            .kept()
+            .is_some_and(|kept| kept.lock == lock && says_the_same(&kept.text, &self.text));
         if is_given { Approval::Given } else { Approval::Missing }
     }
 
@@ -135,25 +140,36 @@ impl Found {
             return Ok(None);
         }
         let kept = records(state)?.get(&namespace(), &self.name());
-        let kept = kept.map_err(|error| Error::caused("cannot read the record of the approval", error, ELSEWHERE))?;
+        let kept = kept.map_err(|error| {
+            Error::caused("cannot read the record of the approval", error, ELSEWHERE)
+        })?;
         Ok(kept.and_then(|kept| self.parsed(&String::from_utf8(kept.data).ok()?)))
     }
 
     fn parsed(&self, record: &str) -> Option<Kept> {
         let rest = record.strip_prefix(&self.head())?;
         let (first, text) = rest.split_once('\n')?;
-        let (lock, only) = first.split_once(ONLY).map_or((first, None), |(lock, names)| (lock, Some(names)));
-        let only = only.map(|names| names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect());
+        let (lock, only) =
+            first.split_once(ONLY).map_or((first, None), |(lock, names)| (lock, Some(names)));
+        let only = only.map(|names| {
+            names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+        });
         Some(Kept { lock: lock.to_owned(), only, text: text.to_owned() })
     }
 
     /// The record that this user approves it with this lock: all components of the lock, or only these.
     pub fn approved(&self, lock: &str, only: Option<&BTreeSet<String>>) -> Result<Record, Error> {
         let Some(state) = &self.state else {
-            let message = "no place to keep the approval: neither `XDG_STATE_HOME` nor `HOME` is set".to_owned();
+            let message =
+                "no place to keep the approval: neither `XDG_STATE_HOME` nor `HOME` is set"
+                    .to_owned();
             return Err(Error::file(message, ELSEWHERE));
         };
-        Ok(Record { store: records(state)?, name: self.name(), content: self.record_of(lock, only) })
+        Ok(Record {
+            store: records(state)?,
+            name: self.name(),
+            content: self.record_of(lock, only),
+        })
     }
 
     /// The file that changes with each approval.
@@ -169,8 +185,9 @@ impl Found {
     /// A record: a line with the lock's hash and what was approved of it, and the configuration's text, so that a later
     /// change can be shown.
     fn record_of(&self, lock: &str, only: Option<&BTreeSet<String>>) -> String {
-        let only =
-            only.map(|names| format!("{ONLY}{}", names.iter().map(String::as_str).collect::<Vec<_>>().join(",")));
+        let only = only.map(|names| {
+            format!("{ONLY}{}", names.iter().map(String::as_str).collect::<Vec<_>>().join(","))
+        });
         format!("{}{}{}\n{}", self.head(), hash(lock), only.unwrap_or_default(), self.text)
     }
 
@@ -181,7 +198,8 @@ impl Found {
 
 /// Whether two texts of a configuration have the same content: the same keys with the same values, lists in the same order.
 pub(crate) fn says_the_same(one: &str, other: &str) -> bool {
-    one == other || matches!((content(one), content(other)), (Some(one), Some(other)) if one == other)
+    one == other
+        || matches!((content(one), content(other)), (Some(one), Some(other)) if one == other)
 }
 
 fn content(text: &str) -> Option<toml::Table> {
@@ -195,14 +213,18 @@ fn hash(lock: &str) -> String {
 /// The records of a state directory, with those of earlier versions.
 fn records(state: &Path) -> Result<SqliteStore, Error> {
     let failed = |problem: &dyn std::fmt::Display, hint: String| {
-        Error::file(format!("cannot open the record of approvals in `{}`: {problem}", state.display()), hint)
+        Error::file(
+            format!("cannot open the record of approvals in `{}`: {problem}", state.display()),
+            hint,
+        )
     };
     let store = SqliteStore::open(&state.join(DIRECTORY))
         .map_err(|error| failed(&error, format!("{ELSEWHERE}; or {}", error.hint())))?;
     let store = store.with_quota(Quota { bytes: u64::MAX, keys: u64::MAX, value: u64::MAX });
     let old = state.join(OLD_DIRECTORY);
     if old.is_dir() {
-        carry_over(&old, &store).map_err(|failure| failed(&failure.message(), ELSEWHERE.to_owned()))?;
+        carry_over(&old, &store)
+            .map_err(|failure| failed(&failure.message(), ELSEWHERE.to_owned()))?;
     }
     Ok(store)
 }
@@ -215,7 +237,9 @@ fn carry_over(old: &Path, store: &SqliteStore) -> Result<(), Error> {
         match files::lock(&entry.path()) {
             Ok(Some(content)) => {
                 // A newer record stays.
-                store.compare_and_swap(&namespace(), &name, None, content.as_bytes(), None).map_err(unkept)?;
+                store
+                    .compare_and_swap(&namespace(), &name, None, content.as_bytes(), None)
+                    .map_err(unkept)?;
             }
             Ok(None) => {}
             Err(failure) => tracing::warn!(
@@ -271,7 +295,10 @@ mod tests {
             ("a.wasm", "a.wasn"),
             ("a.wasm", "a.wasm "),
             ("a.wasm", "a.wasm # not a comment"),
-            ("\"https://a.example\", \"https://b.example\"", "\"https://b.example\", \"https://a.example\""),
+            (
+                "\"https://a.example\", \"https://b.example\"",
+                "\"https://b.example\", \"https://a.example\"",
+            ),
             (", \"https://b.example\"", ""),
             ("1000", "\"1000\""),
             ("1000", "1000.0"),
@@ -289,21 +316,39 @@ mod tests {
         // Any single line: a comment beside it says nothing, without it something is gone, unless it was empty.
         for (at, line) in text.lines().enumerate() {
             let with = |line: &str| {
-                let lines: Vec<_> = text.lines().enumerate().map(|(n, old)| if n == at { line } else { old }).collect();
+                let lines: Vec<_> = text
+                    .lines()
+                    .enumerate()
+                    .map(|(n, old)| if n == at { line } else { old })
+                    .collect();
                 lines.join("\n")
             };
             assert!(says_the_same(text, &with(&format!("{line} # {at}\n"))), "{line}");
             assert_eq!(says_the_same(text, &with("")), line.is_empty(), "{line}");
         }
-        assert!(says_the_same("not = = toml", "not = = toml") && !says_the_same("not = = toml", "not = = toml "));
+        assert!(
+            says_the_same("not = = toml", "not = = toml")
+                && !says_the_same("not = = toml", "not = = toml ")
+        );
     }
 
     /// It approves nothing that another user put into the lock.
     #[test]
     fn single_components_of_a_lock_are_approved() {
         let state = tempfile::tempdir().unwrap();
-        let found = || Found::new(Path::new("/a/toolcell.toml"), "x = 1", Some("lock".into()), Some(state.path()));
-        for only in [Some(BTreeSet::from(["one".to_owned(), "two".to_owned()])), Some(BTreeSet::new()), None] {
+        let found = || {
+            Found::new(
+                Path::new("/a/toolcell.toml"),
+                "x = 1",
+                Some("lock".into()),
+                Some(state.path()),
+            )
+        };
+        for only in [
+            Some(BTreeSet::from(["one".to_owned(), "two".to_owned()])),
+            Some(BTreeSet::new()),
+            None,
+        ] {
             found().approved("lock", only.as_ref()).unwrap().put().unwrap();
             assert_eq!((found().approval(), found().only()), (Approval::Given, only.as_ref()));
         }
@@ -316,7 +361,11 @@ mod tests {
         let found = |path: &str, text: &str| Found::new(Path::new(path), text, None, Some(&state));
         assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Missing);
         let written = found("/a/toolcell.toml", "x").approved("", None).unwrap();
-        assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Missing, "not before it is in its place");
+        assert_eq!(
+            found("/a/toolcell.toml", "x").approval(),
+            Approval::Missing,
+            "not before it is in its place"
+        );
         written.put().unwrap();
         for (path, text, expected) in [
             ("/a/toolcell.toml", "x", Approval::Given),
@@ -326,14 +375,20 @@ mod tests {
             assert_eq!(found(path, text).approval(), expected, "{path} {text:?}");
         }
         let known = |text, lock: &str| {
-            Found::new(Path::new("/a/toolcell.toml"), text, Some(lock.to_owned()), Some(&state)).is_lock_known()
+            Found::new(Path::new("/a/toolcell.toml"), text, Some(lock.to_owned()), Some(&state))
+                .is_lock_known()
         };
         assert!(
             known("x", "") && known("other", "") && !known("x", "x"),
             "the lock was approved, with whatever beside it"
         );
-        let other_lock = Found::new(Path::new("/a/toolcell.toml"), "x", Some("x".to_owned()), Some(&state));
-        assert_eq!(other_lock.approval(), Approval::Missing, "a lock with another text is not approved");
+        let other_lock =
+            Found::new(Path::new("/a/toolcell.toml"), "x", Some("x".to_owned()), Some(&state));
+        assert_eq!(
+            other_lock.approval(),
+            Approval::Missing,
+            "a lock with another text is not approved"
+        );
         let records = state.join(DIRECTORY);
         let record = records.join("store.db");
         for (path, mode) in [(&record, 0o100_600), (&records, 0o40_700)] {
@@ -342,7 +397,11 @@ mod tests {
         for spoilt in [&record, &records] {
             let good = fs::metadata(spoilt).unwrap().permissions();
             fs::set_permissions(spoilt, fs::Permissions::from_mode(good.mode() | 0o020)).unwrap();
-            assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Missing, "others could have written it");
+            assert_eq!(
+                found("/a/toolcell.toml", "x").approval(),
+                Approval::Missing,
+                "others could have written it"
+            );
             fs::set_permissions(spoilt, good).unwrap();
         }
         assert_eq!(found("/a/toolcell.toml", "x").approval(), Approval::Given);
@@ -357,8 +416,8 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let old = state.path().join(OLD_DIRECTORY);
         let found = |path: &str| Found::new(Path::new(path), "x", None, Some(state.path()));
-        let records =
-            [("/a/toolcell.toml", 0o600), ("/b/toolcell.toml", 0o622)].map(|(path, mode)| (found(path), mode));
+        let records = [("/a/toolcell.toml", 0o600), ("/b/toolcell.toml", 0o622)]
+            .map(|(path, mode)| (found(path), mode));
         fs::create_dir(&old).unwrap();
         for (found, mode) in records {
             let file = old.join(found.name());

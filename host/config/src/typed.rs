@@ -42,9 +42,12 @@ impl Configuration {
             return Ok(self);
         }
         match (self.choose(component)?.configured, &self.file) {
-            (Some((_, ComponentConfig { development: Some(Development::Typed), .. })), _) => return Ok(self),
+            (Some((_, ComponentConfig { development: Some(Development::Typed), .. })), _) => {
+                return Ok(self);
+            }
             (Some((name, _)), Some(file)) => {
-                let message = format!("`--grant` cannot be used for `{name}`, which `{file}` configures");
+                let message =
+                    format!("`--grant` cannot be used for `{name}`, which `{file}` configures");
                 let hint = format!(
                     "add the grants to [components.{name}.grants], or give the path of a file that is not in `{file}`"
                 );
@@ -63,23 +66,37 @@ impl Configuration {
         let secrets = match self.approval {
             Approval::Given => {
                 let (origins, stored) = (self.origins.clone(), self.secrets.clone());
-                Secrets { origins, stored, unset: self.unset.clone(), own: self.own_secrets.clone() }
+                Secrets {
+                    origins,
+                    stored,
+                    unset: self.unset.clone(),
+                    own: self.own_secrets.clone(),
+                }
             }
             Approval::Missing => Secrets::default(),
         };
         let base = self.options.current_dir.clone().unwrap_or_default();
-        let places = Places { base, own: None, unwritten, unread: self.network.unread.clone(), secrets };
+        let places =
+            Places { base, own: None, unwritten, unread: self.network.unread.clone(), secrets };
         let mut problems = Problems::new(FILE, &text);
         let parsed = Self::parsed(&mut problems, places, None, &self.options);
-        let about = |line: usize| typed.get(lines.get(line.saturating_sub(1)).copied().flatten().unwrap_or_default());
+        let about = |line: usize| {
+            typed.get(lines.get(line.saturating_sub(1)).copied().flatten().unwrap_or_default())
+        };
         let about = |line| about(line).map(|typed| quoted(typed)).unwrap_or_default();
         if let Some((last, others)) = problems.errors.split_last() {
             // A key is typed without the section that it is in.
             let section = format!("components.{name}.grants.");
             let said = |problem: &Problem| {
-                format!("`--grant {}`: {}", about(problem.line), problem.message.replace(&section, ""))
+                format!(
+                    "`--grant {}`: {}",
+                    about(problem.line),
+                    problem.message.replace(&section, "")
+                )
             };
-            let others = others.iter().map(|problem| format!("{}\n  hint: {}\n", said(problem), problem.hint));
+            let others = others
+                .iter()
+                .map(|problem| format!("{}\n  hint: {}\n", said(problem), problem.hint));
             return Err(Error::usage(others.collect::<String>() + &said(last), last.hint.clone()));
         }
         if let Some(mut parsed) = parsed
@@ -99,9 +116,11 @@ impl Configuration {
             self.components.insert(name, configured);
             // A secret without a value is refused with the call, as one of a file is.
             for unset in parsed.unset.values_mut().filter(|unset| unset.file == FILE) {
-                (unset.file, unset.line, unset.column) = (format!("`{FILE} {}`", about(unset.line)), 0, 0);
+                (unset.file, unset.line, unset.column) =
+                    (format!("`{FILE} {}`", about(unset.line)), 0, 0);
             }
-            (self.origins, self.secrets, self.unset) = (parsed.origins, parsed.secrets, parsed.unset);
+            (self.origins, self.secrets, self.unset) =
+                (parsed.origins, parsed.secrets, parsed.unset);
             self.own_secrets = parsed.own_secrets;
             self.typed = typed.to_vec();
         }
@@ -132,20 +151,27 @@ fn to_text(name: &str, component: &Path, items: &[(usize, Item)]) -> (String, Ve
         (None, format!("path = {}", toml_text(&component.to_string_lossy()))),
     ];
     let used_as = items.iter().filter(|(_, item)| item.kind == AS);
-    lines.extend(used_as.map(|(typed, item)| (Some(*typed), format!("{AS} = {}", inline(&item.value)))));
+    lines.extend(
+        used_as.map(|(typed, item)| (Some(*typed), format!("{AS} = {}", inline(&item.value)))),
+    );
     lines.push((None, format!("[components.{name}.grants]")));
     for kind in ["http", "directories", "reveal", "kv", "invoke"] {
         let mut of_kind = items.iter().filter(|(_, item)| item.kind == kind).peekable();
         if of_kind.peek().is_some() {
             lines.push((None, format!("{kind} = [")));
-            lines.extend(of_kind.map(|(typed, item)| (Some(*typed), format!("{},", inline(&item.value)))));
+            lines.extend(
+                of_kind.map(|(typed, item)| (Some(*typed), format!("{},", inline(&item.value)))),
+            );
             lines.push((None, "]".to_owned()));
         }
     }
     for (typed, Item { kind, name, value }) in items {
         match name {
-            Some(name) => lines.push((Some(*typed), format!("{kind}.{} = {}", toml_text(name), inline(value)))),
-            None if *kind == "scratch" => lines.push((Some(*typed), format!("{kind} = {}", inline(value)))),
+            Some(name) => lines
+                .push((Some(*typed), format!("{kind}.{} = {}", toml_text(name), inline(value)))),
+            None if *kind == "scratch" => {
+                lines.push((Some(*typed), format!("{kind} = {}", inline(value))))
+            }
             None => {}
         }
     }
@@ -157,12 +183,18 @@ fn to_text(name: &str, component: &Path, items: &[(usize, Item)]) -> (String, Ve
 fn inline(value: &Value) -> String {
     match value {
         Value::String(text) => toml_text(text),
-        Value::Array(items) => format!("[{}]", items.iter().map(inline).collect::<Vec<_>>().join(", ")),
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(inline).collect::<Vec<_>>().join(", "))
+        }
         Value::Table(members) => {
-            let member = |(name, value): (&String, &Value)| format!("{} = {}", toml_text(name), inline(value));
+            let member = |(name, value): (&String, &Value)| {
+                format!("{} = {}", toml_text(name), inline(value))
+            };
             format!("{{ {} }}", members.iter().map(member).collect::<Vec<_>>().join(", "))
         }
-        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => value.to_string(),
+        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => {
+            value.to_string()
+        }
     }
 }
 
@@ -171,8 +203,9 @@ fn items(typed: &[String]) -> Result<Vec<(usize, Item)>, Error> {
     let mut items = Vec::new();
     for (place, typed) in typed.iter().enumerate() {
         let read = read(typed);
-        let read =
-            read.map_err(|(problem, hint)| Error::usage(format!("`--grant {}`: {problem}", quoted(typed)), hint));
+        let read = read.map_err(|(problem, hint)| {
+            Error::usage(format!("`--grant {}`: {problem}", quoted(typed)), hint)
+        });
         items.extend(read?.into_iter().map(|item| (place, item)));
     }
     // A value that is revealed is in the variable of its name, unless something else is said.
@@ -180,11 +213,15 @@ fn items(typed: &[String]) -> Result<Vec<(usize, Item)>, Error> {
         items.iter().any(|(_, item)| item.kind == "secrets" && item.name.as_deref() == Some(name))
     };
     let revealed = items.iter().filter(|(_, item)| item.kind == "reveal");
-    let revealed: Vec<_> =
-        revealed.filter_map(|(place, item)| Some((*place, item.value.as_str()?.to_owned()))).collect();
+    let revealed: Vec<_> = revealed
+        .filter_map(|(place, item)| Some((*place, item.value.as_str()?.to_owned())))
+        .collect();
     for (place, name) in revealed {
         if !is_said(&items, &name) {
-            items.push((place, Item { kind: "secrets", name: Some(name), value: Value::Table(toml::Table::new()) }));
+            items.push((
+                place,
+                Item { kind: "secrets", name: Some(name), value: Value::Table(toml::Table::new()) },
+            ));
         }
     }
     Ok(items)
@@ -192,20 +229,31 @@ fn items(typed: &[String]) -> Result<Vec<(usize, Item)>, Error> {
 
 /// One `KIND=RULE`, or why it is none and what to write.
 fn read(typed: &str) -> Result<Vec<Item>, (String, String)> {
-    let (kind, rule) = typed.split_once('=').map_or((typed, None), |(kind, rule)| (kind, Some(rule.trim())));
-    let found = if kind.trim() == AS { Some(AS) } else { GrantKind::of_word(kind.trim()).map(GrantKind::key) };
+    let (kind, rule) =
+        typed.split_once('=').map_or((typed, None), |(kind, rule)| (kind, Some(rule.trim())));
+    let found = if kind.trim() == AS {
+        Some(AS)
+    } else {
+        GrantKind::of_word(kind.trim()).map(GrantKind::key)
+    };
     let Some(kind) = found else {
-        let near = names::nearest(kind.trim(), GrantKind::words()).map(|near| format!("did you mean `{near}`?"));
+        let near = names::nearest(kind.trim(), GrantKind::words())
+            .map(|near| format!("did you mean `{near}`?"));
         let hint = near.unwrap_or_else(|| {
             "a kind is `http`, `directory`, `variable`, `secret`, `reveal`, `kv`, `invoke` or `scratch`".to_owned()
         });
         return Err((format!("there is no kind `{}`", kind.trim().escape_debug()), hint));
     };
-    let item = |name: Option<&str>, value: Value| Item { kind, name: name.map(str::to_owned), value };
+    let item =
+        |name: Option<&str>, value: Value| Item { kind, name: name.map(str::to_owned), value };
     let text = |text: &str| Value::String(text.to_owned());
     let Some(rule) = rule.filter(|rule| !rule.is_empty()) else {
         let is_scratch = kind == "scratch";
-        return if is_scratch { Ok(vec![item(None, Value::Boolean(true))]) } else { Err(without(kind)) };
+        return if is_scratch {
+            Ok(vec![item(None, Value::Boolean(true))])
+        } else {
+            Err(without(kind))
+        };
     };
     match (kind, value(rule)?) {
         ("environment" | "secrets", Some(Value::Table(members))) => {
@@ -215,7 +263,9 @@ fn read(typed: &str) -> Result<Vec<Item>, (String, String)> {
             Ok(values.into_iter().map(|value| item(None, value)).collect())
         }
         (_, Some(value)) => Ok(vec![item(None, value)]),
-        ("scratch", None) => Ok(vec![item(None, rule.parse().map_or_else(|_| text(rule), Value::Boolean))]),
+        ("scratch", None) => {
+            Ok(vec![item(None, rule.parse().map_or_else(|_| text(rule), Value::Boolean))])
+        }
         ("environment", None) => {
             let (name, value) = rule.split_once('=').ok_or_else(|| without(kind))?;
             Ok(vec![item(Some(name), text(value))])
@@ -223,17 +273,22 @@ fn read(typed: &str) -> Result<Vec<Item>, (String, String)> {
         ("secrets", None) => {
             let (name, bound_to) = rule.split_once('=').ok_or_else(|| without(kind))?;
             let bound_to = bound_to.trim();
-            let said = value(bound_to)?
-                .unwrap_or_else(|| Value::Table([("for".to_owned(), text(bound_to))].into_iter().collect()));
+            let said = value(bound_to)?.unwrap_or_else(|| {
+                Value::Table([("for".to_owned(), text(bound_to))].into_iter().collect())
+            });
             Ok(vec![item(Some(name.trim()), said)])
         }
         ("directories", None) => {
-            let parted = rule.split_once(' ').and_then(|(access, rest)| Some((access, rest.trim().split_once('=')?)));
+            let parted = rule
+                .split_once(' ')
+                .and_then(|(access, rest)| Some((access, rest.trim().split_once('=')?)));
             let (access, (name, path)) = parted.ok_or_else(|| without(kind))?;
             let members = [("access", access), ("name", name), ("path", path)];
             Ok(vec![item(
                 None,
-                Value::Table(members.map(|(key, said)| (key.to_owned(), text(said))).into_iter().collect()),
+                Value::Table(
+                    members.map(|(key, said)| (key.to_owned(), text(said))).into_iter().collect(),
+                ),
             )])
         }
         (_, None) => Ok(vec![item(None, text(rule))]),
@@ -247,9 +302,10 @@ fn value(rule: &str) -> Result<Option<Value>, (String, String)> {
     }
     match format!("x = {rule}").parse::<toml::Table>() {
         Ok(mut table) => Ok(table.remove("x")),
-        Err(error) => {
-            Err((error.message().to_owned(), "write a value as `toolcell.toml` has it, or a plain rule".to_owned()))
-        }
+        Err(error) => Err((
+            error.message().to_owned(),
+            "write a value as `toolcell.toml` has it, or a plain rule".to_owned(),
+        )),
     }
 }
 
@@ -263,7 +319,10 @@ fn without(kind: &str) -> (String, String) {
         "invoke" => "invoke=lookup",
         _ => "kv=write notes/*",
     };
-    ("the rule is incomplete".to_owned(), format!("write for instance `--grant {}`", quoted(example)))
+    (
+        "the rule is incomplete".to_owned(),
+        format!("write for instance `--grant {}`", quoted(example)),
+    )
 }
 
 #[cfg(test)]
@@ -290,8 +349,14 @@ mod tests {
             ),
             ("scratch=false", "scratch = false\n"),
             ("variable=LANG=C=D", "environment.\"LANG\" = \"C=D\"\n"),
-            ("environment = { A = \"1\", B = \"2\" }", "environment.\"A\" = \"1\"\nenvironment.\"B\" = \"2\"\n"),
-            ("secret=token=https://a.example", "secrets.\"token\" = { \"for\" = \"https://a.example\" }\n"),
+            (
+                "environment = { A = \"1\", B = \"2\" }",
+                "environment.\"A\" = \"1\"\nenvironment.\"B\" = \"2\"\n",
+            ),
+            (
+                "secret=token=https://a.example",
+                "secrets.\"token\" = { \"for\" = \"https://a.example\" }\n",
+            ),
             (
                 "secret=token={ for = 'https://a.example', from = { file = 't' } }",
                 "secrets.\"token\" = { \"for\" = \"https://a.example\", \"from\" = { \"file\" = \"t\" } }\n",
@@ -307,7 +372,8 @@ mod tests {
                 "kv = [\n\"read \\\"]\\nhttp = [\\\"https://evil.example\",\n]\n",
             ),
         ] {
-            let (text, lines) = to_text("x", Path::new("x.wasm"), &items(&[typed.to_owned()]).unwrap());
+            let (text, lines) =
+                to_text("x", Path::new("x.wasm"), &items(&[typed.to_owned()]).unwrap());
             assert_eq!(
                 text,
                 format!("[components.x]\npath = \"x.wasm\"\n[components.x.grants]\n{expected}"),

@@ -44,7 +44,10 @@ fn whole(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 
 /// The largest unit that leaves a whole number.
 fn shortest(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
-    let fits = units.iter().filter(|(_, factor)| value.is_multiple_of(*factor)).max_by_key(|(_, factor)| *factor);
+    let fits = units
+        .iter()
+        .filter(|(_, factor)| value.is_multiple_of(*factor))
+        .max_by_key(|(_, factor)| *factor);
     let (name, factor) = fits.unwrap_or(&("", 1));
     write!(f, "{}{name}", value / factor)
 }
@@ -60,7 +63,10 @@ impl FromStr for Time {
     type Err = BadUnit;
 
     fn from_str(text: &str) -> Result<Self, BadUnit> {
-        let bad = BadUnit { expected: "a time with its unit, of at least 1ms", forms: "`500ms`, `2s`, `1.5s`, `1m`" };
+        let bad = BadUnit {
+            expected: "a time with its unit, of at least 1ms",
+            forms: "`500ms`, `2s`, `1.5s`, `1m`",
+        };
         let (number, unit) = split(text);
         let factor = match unit {
             "ms" => 0.001,
@@ -80,7 +86,8 @@ impl fmt::Display for Time {
     }
 }
 
-const SIZES: [(&str, u64); 5] = [("", 1), ("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
+const SIZES: [(&str, u64); 5] =
+    [("", 1), ("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
 /// A number of bytes: `64MiB`, `1GiB`, `512KiB`, `1000000`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
@@ -128,7 +135,10 @@ impl FromStr for Count {
     type Err = BadUnit;
 
     fn from_str(text: &str) -> Result<Self, BadUnit> {
-        let bad = BadUnit { expected: "a whole number above zero", forms: "`1000000`, `500k`, `500M`, `10G`" };
+        let bad = BadUnit {
+            expected: "a whole number above zero",
+            forms: "`1000000`, `500k`, `500M`, `10G`",
+        };
         whole(text, &COUNTS).map(Self).ok_or(bad)
     }
 }
@@ -162,12 +172,34 @@ mod tests {
 
     #[test]
     fn what_is_no_unit_is_refused() {
-        for bad in
-            ["", "2", "s", "-1s", "1e3s", "0s", "0.5ms", "inf", "NaNs", "1.2.3s", " 1s", "2 s", "99999999999999999999m"]
-        {
+        for bad in [
+            "",
+            "2",
+            "s",
+            "-1s",
+            "1e3s",
+            "0s",
+            "0.5ms",
+            "inf",
+            "NaNs",
+            "1.2.3s",
+            " 1s",
+            "2 s",
+            "99999999999999999999m",
+        ] {
             assert!(bad.parse::<Time>().is_err(), "{bad}");
         }
-        for bad in ["", "MiB", "64MB", "1.5GiB", "-1", "0", "0MiB", "99999999999999999999", "18014398509481985KiB"] {
+        for bad in [
+            "",
+            "MiB",
+            "64MB",
+            "1.5GiB",
+            "-1",
+            "0",
+            "0MiB",
+            "99999999999999999999",
+            "18014398509481985KiB",
+        ] {
             assert!(bad.parse::<Size>().is_err(), "{bad}");
         }
         for bad in ["", "1T", "0", "-5", "1_000"] {

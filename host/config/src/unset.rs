@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use toolcell::{
-    CallResult, Decision, Handler, HandlerFuture, Invocation, Middleware, Overlay, Refusal, Request, Rights, Tool,
+    CallResult, Decision, Handler, HandlerFuture, Invocation, Middleware, Overlay, Refusal,
+    Request, Rights, Tool,
 };
 
 use crate::{Configuration, Origin, Problem};
@@ -51,9 +52,15 @@ impl Configuration {
     }
 
     /// The secrets without a value in calls for this tenant.
-    pub fn unset_for<'a>(&'a self, tenant: Option<&str>) -> impl Iterator<Item = (&'a String, &'a Problem)> {
+    pub fn unset_for<'a>(
+        &'a self,
+        tenant: Option<&str>,
+    ) -> impl Iterator<Item = (&'a String, &'a Problem)> {
         let own = tenant.and_then(|tenant| self.own_secrets.get(tenant));
-        let shared = self.unset.iter().filter(move |(name, _)| own.is_none_or(|own| !own.origins.contains_key(*name)));
+        let shared = self
+            .unset
+            .iter()
+            .filter(move |(name, _)| own.is_none_or(|own| !own.origins.contains_key(*name)));
         shared.chain(own.into_iter().flat_map(|own| &own.unset))
     }
 
@@ -76,7 +83,11 @@ impl Configuration {
         });
         let shared = shared.map(|(name, problem)| Unset { name, tenant: None, problem });
         let own = self.own_secrets.iter().flat_map(|(tenant, own)| {
-            own.unset.iter().map(move |(name, problem)| Unset { name, tenant: Some(tenant), problem })
+            own.unset.iter().map(move |(name, problem)| Unset {
+                name,
+                tenant: Some(tenant),
+                problem,
+            })
         });
         shared.chain(own).collect()
     }
@@ -95,8 +106,9 @@ impl Configuration {
     /// The tool, whose calls are refused if they may use a secret without a value.
     pub fn stopped(&self, tool: Tool) -> Tool {
         let Some(rights) = tool.rights().cloned() else { return tool };
-        let names =
-            |tenant: Option<&str>| self.unset_of(&rights, tenant).map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        let names = |tenant: Option<&str>| {
+            self.unset_of(&rights, tenant).map(|(name, _)| name.clone()).collect::<Vec<_>>()
+        };
         let unset = names(None);
         let of_tenant = |(name, tenant): (&String, &toolcell::Tenant)| {
             (name.clone(), OfTenant { overlay: tenant.overlay.clone(), unset: names(Some(name)) })
@@ -112,7 +124,8 @@ impl Configuration {
 impl Middleware for Stopped {
     fn call<'a>(&'a self, next: &'a dyn Handler, invocation: Arc<Invocation>) -> HandlerFuture<'a> {
         let tenant = invocation.context.tenant.as_ref().and_then(|tenant| self.tenants.get(tenant));
-        let (overlay, unset) = tenant.map_or((None, &self.unset), |tenant| (tenant.overlay.clone(), &tenant.unset));
+        let (overlay, unset) =
+            tenant.map_or((None, &self.unset), |tenant| (tenant.overlay.clone(), &tenant.unset));
         let rights = self.rights.narrowed(overlay, None);
         let names: Vec<_> = unset.iter().filter(|name| may_use(&rights, name)).cloned().collect();
         if names.is_empty() {

@@ -60,11 +60,17 @@ impl Configuration {
 
     /// Keeps the file of a component, if it is the version that was approved now, `before` being approved until then. What
     /// cannot be kept is logged: the approval counts all the same.
-    pub(crate) fn keep(&self, chosen: &ResolvedComponent<'_>, approved: &Approved, before: Option<&Approved>) {
+    pub(crate) fn keep(
+        &self,
+        chosen: &ResolvedComponent<'_>,
+        approved: &Approved,
+        before: Option<&Approved>,
+    ) {
         let Some((name, _)) = chosen.configured else { return };
         let Some(versions) = self.versions(name) else { return };
         let kept = files::component(&chosen.path).and_then(|bytes| {
-            let signature = chosen.demand.map(|demand| files::signature(&demand.signature(&chosen.path)));
+            let signature =
+                chosen.demand.map(|demand| files::signature(&demand.signature(&chosen.path)));
             let signature = signature.transpose()?.flatten();
             versions.keep(approved, before, &bytes, signature.as_deref())
         });
@@ -97,16 +103,19 @@ impl Versions {
         bytes: &[u8],
         signature: Option<&[u8]>,
     ) -> Result<(), Error> {
-        let Some(file) = self.file(&approved.digest).filter(|_| digest(bytes) == approved.digest) else {
+        let Some(file) = self.file(&approved.digest).filter(|_| digest(bytes) == approved.digest)
+        else {
             return Ok(());
         };
         let failed = |error: std::io::Error| {
-            let message = format!("cannot keep a copy of an approved version in `{}`", self.dir.display());
+            let message =
+                format!("cannot keep a copy of an approved version in `{}`", self.dir.display());
             Error::caused(message, error, ELSEWHERE)
         };
         DirBuilder::new().recursive(true).mode(0o700).create(&self.dir).map_err(failed)?;
         files::own_directory(&self.dir, ELSEWHERE)?;
-        let put = |path: &Path, bytes: &[u8]| Written::new(path, bytes, 0o600).and_then(Written::put);
+        let put =
+            |path: &Path, bytes: &[u8]| Written::new(path, bytes, 0o600).and_then(Written::put);
         put(&file, bytes).map_err(failed)?;
         if let Some(signature) = signature {
             put(&signed(&file), signature).map_err(failed)?;
@@ -114,7 +123,8 @@ impl Versions {
         // A list that cannot be read is begun anew.
         let mut history = self.history().unwrap_or_default();
         // One that was rolled back is no longer the one before.
-        let before = before.filter(|before| *before != approved && history.contains(before)).cloned();
+        let before =
+            before.filter(|before| *before != approved && history.contains(before)).cloned();
         history.retain(|old| old != approved && Some(old) != before.as_ref());
         history.extend(before);
         history.push(approved.clone());
@@ -144,7 +154,8 @@ impl Versions {
     pub(crate) fn kept(&self, wanted: &str) -> Option<Kept> {
         let file = self.file(wanted)?;
         let bytes = files::component(&file).ok()?;
-        (digest(&bytes) == wanted || !stands(Defence::KeptVersions)).then(|| Kept { bytes, signature: signed(&file) })
+        (digest(&bytes) == wanted || !stands(Defence::KeptVersions))
+            .then(|| Kept { bytes, signature: signed(&file) })
     }
 
     /// What was approved, the latest last.
@@ -168,7 +179,8 @@ impl Versions {
 
 /// The approvals as the text of a lock, numbered in their order.
 fn list(history: &[Approved]) -> String {
-    let numbered = history.iter().enumerate().map(|(place, version)| (format!("{place:04}"), version));
+    let numbered =
+        history.iter().enumerate().map(|(place, version)| (format!("{place:04}"), version));
     let numbered: BTreeMap<_, _> = numbered.collect();
     lock::to_text(numbered.iter().map(|(name, version)| (name, *version)))
 }

@@ -11,7 +11,9 @@ use toolcell::defence::{Defence, stands};
 use toolcell::{Component, Examination};
 
 use crate::error::{Error, Unapproved};
-use crate::{ApprovalState, Approved, Configuration, Difference, Lock, ResolvedComponent, Signer, files};
+use crate::{
+    ApprovalState, Approved, Configuration, Difference, Lock, ResolvedComponent, Signer, files,
+};
 
 /// Leave to load a component, given before it is compiled.
 #[derive(Debug)]
@@ -38,10 +40,18 @@ impl ResolvedComponent<'_> {
     }
 
     /// Checks bytes, which are shown as this file and signed in that one.
-    pub(crate) fn judged(&self, bytes: &[u8], shown: &Path, signature: Option<&Path>) -> Result<Option<Signer>, Error> {
+    pub(crate) fn judged(
+        &self,
+        bytes: &[u8],
+        shown: &Path,
+        signature: Option<&Path>,
+    ) -> Result<Option<Signer>, Error> {
         // The signature first: of a stranger's bytes nothing is parsed before.
         let demand = self.demand.zip(signature);
-        let signer = match demand.map(|(demand, signature)| demand.signer(shown, signature, bytes)).transpose() {
+        let signer = match demand
+            .map(|(demand, signature)| demand.signer(shown, signature, bytes))
+            .transpose()
+        {
             Err(error) if stands(Defence::Signature) => return Err(error),
             judged => judged.unwrap_or_default(),
         };
@@ -50,7 +60,9 @@ impl ResolvedComponent<'_> {
     }
 
     fn pinned(&self, bytes: &[u8]) -> Result<(), Error> {
-        if let Some((digest, problem)) = self.configured.and_then(|(_, configured)| configured.digest.as_ref()) {
+        if let Some((digest, problem)) =
+            self.configured.and_then(|(_, configured)| configured.digest.as_ref())
+        {
             let found = crate::versions::digest(bytes);
             if found != *digest && stands(Defence::Pins) {
                 let mut problem = problem.clone();
@@ -114,7 +126,11 @@ impl Configuration {
     ///
     /// # Errors
     /// [`Error::NotApproved`].
-    pub fn confirm(&self, vetted: &Vetted<'_>, component: &Component) -> Result<Option<Rebuilt>, Error> {
+    pub fn confirm(
+        &self,
+        vetted: &Vetted<'_>,
+        component: &Component,
+    ) -> Result<Option<Rebuilt>, Error> {
         let Some((name, old)) = vetted.approved else { return Ok(None) };
         let new = Approved::of(component, vetted.publisher.clone());
         let difference = Difference { old: Some(old), new: &new };
@@ -130,7 +146,8 @@ impl Configuration {
 
     fn changed(&self, name: &str, difference: &Difference<'_>) -> Error {
         let sentence = difference.sentence();
-        let message = format!("the component `{name}` is not the one that was approved: {sentence}");
+        let message =
+            format!("the component `{name}` is not the one that was approved: {sentence}");
         let hint = format!(
             "run {}: it shows what changed and asks for your approval",
             self.hint.command("approve", &[], &[name])
@@ -140,6 +157,9 @@ impl Configuration {
 
     /// The sentence that says how a component is approved.
     pub(crate) fn how_to_approve(&self, name: &str) -> String {
-        format!("run {}: it shows the component and asks for your approval", self.hint.command("approve", &[], &[name]))
+        format!(
+            "run {}: it shows the component and asks for your approval",
+            self.hint.command("approve", &[], &[name])
+        )
     }
 }

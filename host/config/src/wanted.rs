@@ -43,14 +43,20 @@ impl Wanted {
         match self {
             Self::All => true,
             Self::None => false,
-            Self::Only { names, tenant } => tenant.as_deref() == Some(of) && names.iter().any(|wanted| wanted == name),
+            Self::Only { names, tenant } => {
+                tenant.as_deref() == Some(of) && names.iter().any(|wanted| wanted == name)
+            }
         }
     }
 }
 
 impl Configuration {
     /// Names of the secrets that these components may use or read on behalf of a tenant.
-    pub fn secrets_of<'a>(&'a self, tenant: Option<&str>, components: &[ResolvedComponent<'a>]) -> BTreeSet<&'a str> {
+    pub fn secrets_of<'a>(
+        &'a self,
+        tenant: Option<&str>,
+        components: &[ResolvedComponent<'a>],
+    ) -> BTreeSet<&'a str> {
         if !stands(Defence::WorkerSecrets) {
             return self.origins.keys().map(String::as_str).collect();
         }
@@ -65,7 +71,8 @@ impl Configuration {
         tenant: Option<&str>,
         secrets: &BTreeSet<&str>,
     ) -> impl Iterator<Item = (OsString, OsString)> {
-        let origins = secrets.iter().filter_map(|name| self.origin(tenant, name)).chain(&self.network.origin);
+        let origins =
+            secrets.iter().filter_map(|name| self.origin(tenant, name)).chain(&self.network.origin);
         let variables = origins.filter_map(|origin| match origin {
             Origin::Variable(name) => Some((name.into(), self.options.variable(name)?.into())),
             Origin::File(_) => None,
@@ -76,7 +83,9 @@ impl Configuration {
     /// Whether a component may use or read a secret on behalf of a tenant.
     pub(crate) fn is_left(&self, tenant: &str, name: &str) -> bool {
         let overlay = self.overlay_of(tenant);
-        self.components.values().any(|configured| usable(&configured.grants, overlay).any(|usable| usable == name))
+        self.components
+            .values()
+            .any(|configured| usable(&configured.grants, overlay).any(|usable| usable == name))
     }
 
     fn overlay_of(&self, tenant: &str) -> Option<&Overlay> {
@@ -86,8 +95,16 @@ impl Configuration {
 
 /// The secrets that a component is granted, as far as an overlay leaves them.
 fn usable<'a>(grants: &'a Grants, overlay: Option<&Overlay>) -> impl Iterator<Item = &'a str> {
-    let is_left = |left: Option<&BTreeSet<String>>, name: &String| left.is_none_or(|left| left.contains(name));
-    let used = grants.secrets.keys().filter(move |name| is_left(overlay.and_then(|left| left.secrets.as_ref()), name));
-    let read = grants.reveal.iter().filter(move |name| is_left(overlay.and_then(|left| left.reveal.as_ref()), name));
+    let is_left = |left: Option<&BTreeSet<String>>, name: &String| {
+        left.is_none_or(|left| left.contains(name))
+    };
+    let used = grants
+        .secrets
+        .keys()
+        .filter(move |name| is_left(overlay.and_then(|left| left.secrets.as_ref()), name));
+    let read = grants
+        .reveal
+        .iter()
+        .filter(move |name| is_left(overlay.and_then(|left| left.reveal.as_ref()), name));
     used.chain(read).map(String::as_str)
 }

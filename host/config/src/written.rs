@@ -35,7 +35,12 @@ impl Written {
 
     /// Puts it into its place in one step.
     pub(crate) fn put(self) -> io::Result<()> {
-        let dir = self.path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
+        let dir = self
+            .path
+            .parent()
+            .filter(|dir| !dir.as_os_str().is_empty())
+            .unwrap_or(Path::new("."))
+            .to_owned();
         self.file.persist(&self.path).map_err(|failed| failed.error)?;
         // The name is to outlive a loss of power too, where the filesystem can promise it.
         let _ = File::open(dir).and_then(|dir| dir.sync_all());
@@ -47,7 +52,8 @@ impl Written {
 fn locked(dir: &Path, prefix: &str, mode: u32) -> io::Result<NamedTempFile> {
     for _ in 0..ATTEMPTS {
         let mut builder = tempfile::Builder::new();
-        let file = builder.prefix(prefix).permissions(Permissions::from_mode(mode)).tempfile_in(dir)?;
+        let file =
+            builder.prefix(prefix).permissions(Permissions::from_mode(mode)).tempfile_in(dir)?;
         // Where there are no locks nothing is collected.
         let is_met = matches!(file.as_file().try_lock(), Err(TryLockError::WouldBlock));
         if !is_met && file.as_file().metadata()?.nlink() > 0 {
@@ -88,7 +94,8 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "two");
         living.put().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "one");
-        let mut names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let mut names: Vec<_> =
+            fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         assert_eq!(names, [".b.lock.new-else", "a.lock"]);
     }

@@ -7,8 +7,8 @@
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use toolcell::{
-    Component, Engine, Executor, Halted, HistoryEntry, Json, Provider, RawCall, Registry, Resume, Sealer, Step,
-    Stepper, ToolCall, Turn,
+    Component, Engine, Executor, Halted, HistoryEntry, Json, Provider, RawCall, Registry, Resume,
+    Sealer, Step, Stepper, ToolCall, Turn,
 };
 
 const COMPONENTS: [&str; 2] = [
@@ -33,8 +33,9 @@ async fn main() -> anyhow::Result<()> {
 
     // What this format cannot say of a tool stands in `notes`, beside the `value`.
     let tools = Provider::OpenAi.definitions(&registry.list())?.value;
-    let mut messages =
-        vec![json!({"role": "user", "content": "Dinner for two on 3 March, 40 each plus 10 %: book it."})];
+    let mut messages = vec![
+        json!({"role": "user", "content": "Dinner for two on 3 March, 40 each plus 10 %: book it."}),
+    ];
     let mut model = script().into_iter();
     let mut done = false;
     while !done {
@@ -68,13 +69,21 @@ async fn main() -> anyhow::Result<()> {
 }
 
 /// Makes a call, and makes it again with the person's answer for as long as the tool asks. No cell waits for the answer.
-async fn answered(stepper: &Stepper, call: ToolCall, turn: &mut Turn) -> anyhow::Result<HistoryEntry> {
+async fn answered(
+    stepper: &Stepper,
+    call: ToolCall,
+    turn: &mut Turn,
+) -> anyhow::Result<HistoryEntry> {
     let mut call = RawCall::from(call);
     loop {
         // What a model gets wrong, an unknown tool for instance, is an entry that it can read. Too often in a row, and the
         // step ends the turn.
-        let Step::History { entry, .. } = stepper.step(call.clone(), turn).await else { bail!("the turn is over") };
-        let Some(Halted::AskUser { question, options, state, .. }) = &entry.halted else { return Ok(*entry) };
+        let Step::History { entry, .. } = stepper.step(call.clone(), turn).await else {
+            bail!("the turn is over")
+        };
+        let Some(Halted::AskUser { question, options, state, .. }) = &entry.halted else {
+            return Ok(*entry);
+        };
         let answer = person(question, options.as_ref());
         call = call.with_resume(Resume { answer, state: state.clone() });
     }
@@ -105,7 +114,8 @@ fn script() -> Vec<Value> {
     let call = |id: &str, name: &str, arguments: Value| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments.to_string()}});
     let sum = json!({"expression": "2 * 40 * 1.1"});
     let table = json!({"name": "Ada", "party_size": 2, "date": "2026-03-03"});
-    let calling = |calls: Vec<Value>| json!({"role": "assistant", "content": null, "tool_calls": calls});
+    let calling =
+        |calls: Vec<Value>| json!({"role": "assistant", "content": null, "tool_calls": calls});
     vec![
         calling(vec![call("call-1", "calculate", sum.clone())]),
         calling(vec![call("call-2", "calculator", sum), call("call-3", "book_table", table)]),

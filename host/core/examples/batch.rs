@@ -5,7 +5,10 @@
 
 use anyhow::Context as _;
 use serde_json::json;
-use toolcell::{Component, Engine, Failure, Limits, OnToolError, Registry, RunOptions, Runner, ToolCall, Verdict};
+use toolcell::{
+    Component, Engine, Failure, Limits, OnToolError, Registry, RunOptions, Runner, ToolCall,
+    Verdict,
+};
 
 const COMPONENTS: [&str; 3] = [
     "example-tools/target/wasm32-wasip2/release/calculator.wasm",
@@ -25,24 +28,34 @@ async fn main() -> anyhow::Result<()> {
     let calls = [
         ToolCall::new("good", "calculator", r#"{"expression": "6 * 7"}"#),
         ToolCall::new("fails", "calculator", r#"{"expression": "6 *"}"#),
-        ToolCall::new("asks", "book_table", r#"{"name": "Ada", "party_size": 2, "date": "2026-03-03"}"#),
-        ToolCall::new("hostile", "jq", r#"{"filter": "def forever: forever; forever", "input": null}"#),
+        ToolCall::new(
+            "asks",
+            "book_table",
+            r#"{"name": "Ada", "party_size": 2, "date": "2026-03-03"}"#,
+        ),
+        ToolCall::new(
+            "hostile",
+            "jq",
+            r#"{"filter": "def forever: forever; forever", "input": null}"#,
+        ),
     ];
 
     // Asked about each failure, once, beside the calls that still run.
     let policy = OnToolError::decide(|call, failure| match failure {
         // The tool's own words, or the host's about the arguments: the model can repair that.
-        Failure::Error(_) | Failure::Refusal(_) => {
-            Verdict::Continue(json!({"error": failure.to_string(), "advice": "correct the call and repeat it"}).into())
-        }
+        Failure::Error(_) | Failure::Refusal(_) => Verdict::Continue(
+            json!({"error": failure.to_string(), "advice": "correct the call and repeat it"})
+                .into(),
+        ),
         // The tool could not answer at all: a person should look before the loop goes on.
         Failure::ToolError(error) => {
             println!("policy: `{}` is stopped ({})", call.id, error.reason());
             Verdict::Halt
         }
     });
-    let options =
-        RunOptions::default().with_on_tool_error(policy).with_limits(Limits::unlimited().with_fuel(100_000_000));
+    let options = RunOptions::default()
+        .with_on_tool_error(policy)
+        .with_limits(Limits::unlimited().with_fuel(100_000_000));
 
     // An error here means that nothing has run: an unknown tool, say. Beyond that, a failed call is a message.
     let outcome = Runner::new(registry).run(calls, options).await?;

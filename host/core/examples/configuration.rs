@@ -14,8 +14,12 @@ async fn main() -> anyhow::Result<()> {
     // An operator's folder. State is kept below it, so that this example leaves nothing behind.
     let folder = TemporaryDirectory::new()?;
     let file = folder.path().join("toolcell.toml");
-    let options = ReadOptions::default().with_state_dir(folder.path().join("state")).without_cache();
-    std::fs::write(&file, "[components.mine]\npath = \"mine.wasm\"\n[tenants.acme]\nlimits = { timeout = \"2s\" }\n")?;
+    let options =
+        ReadOptions::default().with_state_dir(folder.path().join("state")).without_cache();
+    std::fs::write(
+        &file,
+        "[components.mine]\npath = \"mine.wasm\"\n[tenants.acme]\nlimits = { timeout = \"2s\" }\n",
+    )?;
     std::fs::write(folder.path().join("mine.wasm"), component("hello")?)?;
     approve(&Configuration::read_with(&file, options.clone())?, "mine").await?;
 

@@ -20,13 +20,16 @@ async fn main() -> anyhow::Result<()> {
     let tool = component.tool("calculator")?;
 
     // Limits for every call. The arguments can come from a model unchecked: the host validates them.
-    let executor = Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(2)));
+    let executor =
+        Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(2)));
     let call = ToolCall::new("call-1", "calculator", r#"{"expression": "6 * 7"}"#);
 
     // No `?` here: a call that fails is an answer too, and has a receipt.
     let completion = executor.call(tool, call, CallOptions::default()).await;
     match &completion.result {
-        CallResult::Outcome(outcome) => println!("the tool says: {}", serde_json::to_string(outcome)?),
+        CallResult::Outcome(outcome) => {
+            println!("the tool says: {}", serde_json::to_string(outcome)?)
+        }
         CallResult::ToolError(error) => println!("the tool could not answer: {error}"),
         CallResult::Refusal(refusal) => println!("the host says no: {refusal}"),
     }

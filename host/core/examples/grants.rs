@@ -5,7 +5,8 @@
 
 use serde_json::json;
 use toolcell::{
-    Access, CallOptions, Component, Decision, Directory, Engine, Executor, Grants, Missing, Overlay, Request, ToolCall,
+    Access, CallOptions, Component, Decision, Directory, Engine, Executor, Grants, Missing,
+    Overlay, Request, ToolCall,
 };
 
 #[tokio::main]

@@ -24,7 +24,8 @@ async fn main() -> anyhow::Result<()> {
         let mut context = CallContext::default();
         context.tenant = Some(tenant.into());
         let call = ToolCall::with_value("call-1", "notes", &arguments);
-        let completion = executor.call(tool, call, CallOptions::default().with_context(context)).await;
+        let completion =
+            executor.call(tool, call, CallOptions::default().with_context(context)).await;
         println!("{tenant}: {}", serde_json::to_string(&completion.result)?);
         Ok(())
     };

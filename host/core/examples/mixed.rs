@@ -11,8 +11,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use toolcell::{
-    Breaker, CallContext, Component, Definition, Engine, HandlerError, Invocation, Outcome, Registry, Retry,
-    RunOptions, Runner, Tool, ToolCall,
+    Breaker, CallContext, Component, Definition, Engine, HandlerError, Invocation, Outcome,
+    Registry, Retry, RunOptions, Runner, Tool, ToolCall,
 };
 
 const CALCULATOR: &str = "example-tools/target/wasm32-wasip2/release/calculator.wasm";
@@ -47,7 +47,8 @@ async fn main() -> anyhow::Result<()> {
     ];
     for (role, (tool, arguments)) in asked {
         let options = RunOptions::default().with_context(context(role));
-        let outcome = runner.run([ToolCall::with_value("call-1", tool, &arguments)], options).await?;
+        let outcome =
+            runner.run([ToolCall::with_value("call-1", tool, &arguments)], options).await?;
         for message in outcome.messages {
             println!("{role}: {tool} {arguments} -> {}", message.content);
         }
@@ -56,8 +57,12 @@ async fn main() -> anyhow::Result<()> {
     for tool in registry.toolbox().tools() {
         let name = &tool.definition().name;
         let seen = registry.statistics(name).unwrap_or_default();
-        let breaker = tool.breaker_state().map(|state| format!("; breaker {state:?}")).unwrap_or_default();
-        println!("{name}: {} calls, {} good, {} not{breaker}", seen.count, seen.success, seen.failure);
+        let breaker =
+            tool.breaker_state().map(|state| format!("; breaker {state:?}")).unwrap_or_default();
+        println!(
+            "{name}: {} calls, {} good, {} not{breaker}",
+            seen.count, seen.success, seen.failure
+        );
     }
     Ok(())
 }
@@ -67,12 +72,13 @@ type Stock = HashMap<&'static str, u32>;
 
 /// Asks a warehouse that is not well: it answers for chairs when it is asked twice, and for lamps never.
 fn stock() -> Result<Tool, toolcell::Error> {
-    let definition = Definition::new("stock", "How many pieces of an article are in stock.")?.with_parameters(json!({
-        "type": "object",
-        "properties": {"article": {"type": "string"}},
-        "required": ["article"],
-        "additionalProperties": false,
-    }));
+    let definition = Definition::new("stock", "How many pieces of an article are in stock.")?
+        .with_parameters(json!({
+            "type": "object",
+            "properties": {"article": {"type": "string"}},
+            "required": ["article"],
+            "additionalProperties": false,
+        }));
     // Shared by all calls. What a handler captures is cloned for each.
     let warehouse = Arc::new(Stock::from([("chair", 12)]));
     let handler = async move |arguments: Value, invocation: Arc<Invocation>| -> Outcome {
@@ -82,7 +88,9 @@ fn stock() -> Result<Tool, toolcell::Error> {
             return Outcome::ok(json!({"pieces": pieces}));
         }
         // Worth another try, so it is tried again, and counts against the tool when that does not help.
-        Outcome::Error(HandlerError::new("the warehouse hung up").retryable_after(Duration::from_millis(1)))
+        Outcome::Error(
+            HandlerError::new("the warehouse hung up").retryable_after(Duration::from_millis(1)),
+        )
     };
     let tool = Tool::native(definition, handler)?
         // Whom it is not offered to cannot call it either.
@@ -106,7 +114,8 @@ fn context(role: &str) -> CallContext {
 }
 
 fn role(context: &CallContext) -> String {
-    let metadata = context.metadata.as_ref().map(|metadata| metadata.to_value()).unwrap_or_default();
+    let metadata =
+        context.metadata.as_ref().map(|metadata| metadata.to_value()).unwrap_or_default();
     metadata["role"].as_str().unwrap_or_default().to_owned()
 }
 

@@ -8,8 +8,8 @@ use std::net::TcpListener;
 
 use serde_json::json;
 use toolcell::{
-    CallOptions, Component, Engine, Executor, Grants, HttpRule, Missing, Placed, Secret, SecretUse, StoredSecrets,
-    ToolCall,
+    CallOptions, Component, Engine, Executor, Grants, HttpRule, Missing, Placed, Secret, SecretUse,
+    StoredSecrets, ToolCall,
 };
 
 /// Not a real token.
@@ -37,7 +37,8 @@ async fn main() -> anyhow::Result<()> {
 
     let arguments = json!({"url": format!("http://127.0.0.1:{port}/account"), "with_token": true});
     let call = ToolCall::with_value("call-1", "fetch", &arguments);
-    let completion = Executor::new().call(component.tool("fetch")?, call, CallOptions::default()).await;
+    let completion =
+        Executor::new().call(component.tool("fetch")?, call, CallOptions::default()).await;
     let received = server.join().expect("the server does not panic")?;
     println!("the server received: {received}");
     let page = completion.result.value().map(|value| value.to_value()).unwrap_or_default();
@@ -58,7 +59,10 @@ fn answer_once(listener: &TcpListener) -> std::io::Result<String> {
             received = line;
         }
     }
-    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}", received.len());
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}",
+        received.len()
+    );
     write!(stream, "{head}\r\nconnection: close\r\n\r\n{received}")?;
     Ok(received)
 }

@@ -27,14 +27,16 @@ async fn main() -> anyhow::Result<()> {
     // An operator's folder. State is kept below it, so that this example leaves nothing behind.
     let folder = TemporaryDirectory::new()?;
     let file = folder.path().join("toolcell.toml");
-    let options = ReadOptions::default().with_state_dir(folder.path().join("state")).without_cache();
+    let options =
+        ReadOptions::default().with_state_dir(folder.path().join("state")).without_cache();
     std::fs::write(&file, "[components.mine]\npath = \"mine.wasm\"\n[tenants.acme]\n")?;
     std::fs::write(folder.path().join("mine.wasm"), component("hello")?)?;
     approve(&Configuration::read_with(&file, options.clone())?, "mine").await?;
 
     // What is approved, and the keys that `toolcell tenant key` makes. A key can be made here as well.
     let configuration = Configuration::read_with(&file, options)?;
-    let keys = ApiKeyStore::of_configuration(&configuration)?.context("there is no state directory")?;
+    let keys =
+        ApiKeyStore::of_configuration(&configuration)?.context("there is no state directory")?;
     let key = keys.add("acme")?.key;
 
     // The tools, tenants, limits and quotas of the configuration, as `toolcell serve` serves them.
@@ -56,7 +58,11 @@ async fn main() -> anyhow::Result<()> {
 }
 
 /// What a client sees while an operator changes something.
-async fn show(client: &Client, folder: &Path, mut notices: mpsc::UnboundedReceiver<Notice>) -> anyhow::Result<()> {
+async fn show(
+    client: &Client,
+    folder: &Path,
+    mut notices: mpsc::UnboundedReceiver<Notice>,
+) -> anyhow::Result<()> {
     let greet = json!({ "name": "greet", "arguments": { "name": "Ada" } });
     let called = client.ask("/v1/calls", "", &greet).await?;
     println!("over HTTP, greet says: {}", called["outcome"]["ok"]["value"]);
@@ -64,12 +70,18 @@ async fn show(client: &Client, folder: &Path, mut notices: mpsc::UnboundedReceiv
 
     std::fs::write(folder.join("mine.wasm"), component("text_stats")?)?;
     let waits = heard(&mut notices, |notice| match notice {
-        Notice::Reloaded { loaded, .. } => {
-            loaded.problems().iter().map(|problem| problem.reason.code()).find(|code| *code == "changed")
-        }
+        Notice::Reloaded { loaded, .. } => loaded
+            .problems()
+            .iter()
+            .map(|problem| problem.reason.code())
+            .find(|code| *code == "changed"),
         Notice::NotReloaded(_) | Notice::IssuerKeysLost { .. } | Notice::IssuerKeysFound => None,
     });
-    println!("mine.wasm is {}, and not approved: the tools are {}", waits.await?, client.tools().await?);
+    println!(
+        "mine.wasm is {}, and not approved: the tools are {}",
+        waits.await?,
+        client.tools().await?
+    );
 
     let file = folder.join("toolcell.toml");
     let options = ReadOptions::default().with_state_dir(folder.join("state")).without_cache();
@@ -85,7 +97,11 @@ async fn show(client: &Client, folder: &Path, mut notices: mpsc::UnboundedReceiv
         Notice::NotReloaded(error) => Some(error.hint()),
         Notice::Reloaded { .. } | Notice::IssuerKeysLost { .. } | Notice::IssuerKeysFound => None,
     });
-    println!("a bad file changes nothing: the tools are {}; {}", client.tools().await?, refused.await?);
+    println!(
+        "a bad file changes nothing: the tools are {}; {}",
+        client.tools().await?,
+        refused.await?
+    );
     Ok(())
 }
 
@@ -120,7 +136,8 @@ impl Client {
             "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {version}\r\nMcp-Method: tools/list\r\n"
         );
         let listed = self.ask("/mcp", &headers, &list).await?;
-        let tools = listed["result"]["tools"].as_array().with_context(|| format!("no list: {listed}"))?;
+        let tools =
+            listed["result"]["tools"].as_array().with_context(|| format!("no list: {listed}"))?;
         Ok(tools.iter().map(|tool| tool["name"].clone()).collect())
     }
 
@@ -129,7 +146,8 @@ impl Client {
         let head = format!(
             "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {key}\r\n{headers}"
         );
-        let framing = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+        let framing =
+            format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
         let mut stream = TcpStream::connect(self.address).await?;
         stream.write_all(format!("{head}{framing}\r\n{body}").as_bytes()).await?;
         let mut answer = String::new();

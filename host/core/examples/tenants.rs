@@ -9,8 +9,8 @@ use anyhow::Context as _;
 use serde_json::json;
 use tokio::task::JoinSet;
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, Component, Engine, Executor, Failure, Limits, Refusal, Tenant,
-    ToolCall,
+    CallContext, CallOptions, CallResult, Completion, Component, Engine, Executor, Failure, Limits,
+    Refusal, Tenant, ToolCall,
 };
 
 const JQ: &str = "example-tools/target/wasm32-wasip2/release/jq.wasm";
@@ -51,11 +51,19 @@ async fn main() -> anyhow::Result<()> {
     let executor = Executor::new()
         .with_limits(Limits::default().with_fuel(50_000_000))
         .with_tenant("acme", Tenant::default())
-        .with_tenant("birch", limited(Limits::unlimited().with_fuel(20_000_000).with_memory(4 << 20)))
+        .with_tenant(
+            "birch",
+            limited(Limits::unlimited().with_fuel(20_000_000).with_memory(4 << 20)),
+        )
         .with_tenant("cedar", limited(Limits::unlimited().with_fuel(1_000_000)))
         .with_tenant("mallory", Tenant::default());
-    let filters =
-        [("acme", SUM), ("birch", SUM), ("cedar", SUM), ("mallory", "def forever: forever; forever"), ("unknown", SUM)];
+    let filters = [
+        ("acme", SUM),
+        ("birch", SUM),
+        ("cedar", SUM),
+        ("mallory", "def forever: forever; forever"),
+        ("unknown", SUM),
+    ];
 
     let mut calls = JoinSet::new();
     for index in 0..CALLS {
@@ -74,11 +82,17 @@ async fn main() -> anyhow::Result<()> {
     while let Some(ended) = calls.join_next().await {
         let (name, completion) = ended?;
         // Once tenants are defined, calls for others are refused.
-        assert_eq!(completion.result == CallResult::Refusal(Refusal::UnknownTenant), name == "unknown");
+        assert_eq!(
+            completion.result == CallResult::Refusal(Refusal::UnknownTenant),
+            name == "unknown"
+        );
         bills.entry(name).or_default().add(&completion);
     }
     for (name, Bill { answered, failed, fuel, memory }) in bills {
-        println!("{name}: {answered} of {CALLS} answered; {fuel} fuel in all, {} KiB at most", memory >> 10);
+        println!(
+            "{name}: {answered} of {CALLS} answered; {fuel} fuel in all, {} KiB at most",
+            memory >> 10
+        );
         for (why, times) in failed {
             println!("  {times} times: {why}");
         }

@@ -12,7 +12,8 @@ use anyhow::Context as _;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use toolcell::{
-    CallOptions, Component, Definition, Engine, Executor, Failure, Isolation, Tool, ToolCall, Worker, WorkerProcess,
+    CallOptions, Component, Definition, Engine, Executor, Failure, Isolation, Tool, ToolCall,
+    Worker, WorkerProcess,
 };
 
 const CALCULATOR: &str = "example-tools/target/wasm32-wasip2/release/calculator.wasm";
@@ -70,7 +71,8 @@ async fn parent(path: &str) -> anyhow::Result<()> {
             (None, None) => println!("{name}: no value"),
         }
     }
-    let is_same = [acme.pid(), mallory.pid()].into_iter().zip(before).map(|(now, before)| now == before);
+    let is_same =
+        [acme.pid(), mallory.pid()].into_iter().zip(before).map(|(now, before)| now == before);
     println!("the same process as before: {:?}", is_same.collect::<Vec<_>>());
     Ok(())
 }

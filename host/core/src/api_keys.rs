@@ -41,8 +41,9 @@ impl ApiKey {
     /// [`Error::is_environment`] if the system has no randomness.
     pub fn generate() -> Result<Self, Error> {
         let mut bytes = Zeroizing::new([0; KEY_BYTES]);
-        getrandom::fill(bytes.as_mut_slice())
-            .map_err(|error| Error::engine("the system has no randomness for a key").with_source(error))?;
+        getrandom::fill(bytes.as_mut_slice()).map_err(|error| {
+            Error::engine("the system has no randomness for a key").with_source(error)
+        })?;
         let mut key = Zeroizing::new(PREFIX.to_owned());
         URL_SAFE_NO_PAD.encode_string(bytes.as_slice(), &mut key);
         Ok(Self(key))
@@ -99,12 +100,14 @@ impl FromStr for KeyDigest {
     type Err = BadDigest;
 
     fn from_str(text: &str) -> Result<Self, BadDigest> {
-        let digits = text.strip_prefix(ALGORITHM).filter(|digits| digits.len() == 64).ok_or(BadDigest)?;
+        let digits =
+            text.strip_prefix(ALGORITHM).filter(|digits| digits.len() == 64).ok_or(BadDigest)?;
         let mut digest = [0; 32];
         for (byte, pair) in digest.iter_mut().zip(digits.as_bytes().chunks_exact(2)) {
             // `from_str_radix` takes a sign.
-            let pair =
-                std::str::from_utf8(pair).ok().filter(|pair| pair.bytes().all(|digit| digit.is_ascii_hexdigit()));
+            let pair = std::str::from_utf8(pair)
+                .ok()
+                .filter(|pair| pair.bytes().all(|digit| digit.is_ascii_hexdigit()));
             *byte = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()).ok_or(BadDigest)?;
         }
         Ok(Self(digest))
@@ -171,7 +174,8 @@ impl ApiKeys {
         if found.is_none() && !stands(Defence::KeyPath) {
             return None;
         }
-        let (digest, tenant) = found.map_or((KeyDigest(self.blind), None), |(digest, tenant)| (*digest, Some(tenant)));
+        let (digest, tenant) =
+            found.map_or((KeyDigest(self.blind), None), |(digest, tenant)| (*digest, Some(tenant)));
         did(Step::Compared);
         let same = bool::from(digest.0.ct_eq(&shown.0));
         tenant.filter(|_| same).map(String::as_str)
@@ -208,17 +212,32 @@ mod tests {
     fn a_key_is_its_tenants_and_nothing_like_it_is_anybodys() {
         let [first, second, third, stranger] = std::array::from_fn(|_| ApiKey::generate().unwrap());
         let keys = keys(&[("acme", &first), ("acme", &second), ("other", &third)]);
-        for (key, tenant) in
-            [(&first, Some("acme")), (&second, Some("acme")), (&third, Some("other")), (&stranger, None)]
-        {
+        for (key, tenant) in [
+            (&first, Some("acme")),
+            (&second, Some("acme")),
+            (&third, Some("other")),
+            (&stranger, None),
+        ] {
             assert_eq!(keys.tenant_of(key.expose()), tenant);
         }
         let key = first.expose();
-        let swapped =
-            key.chars().map(|letter| if letter.is_lowercase() { letter.to_ascii_uppercase() } else { letter });
+        let swapped = key
+            .chars()
+            .map(|letter| if letter.is_lowercase() { letter.to_ascii_uppercase() } else { letter });
         let mut like: Vec<String> = (0..key.len()).map(|end| key[..end].to_owned()).collect();
-        like.extend([format!("{key}="), format!("{key} "), format!(" {key}"), format!("{key}\0"), swapped.collect()]);
-        like.extend([first.digest().to_string(), key.repeat(2), key.repeat(100_000), "é".repeat(MAX_KEY)]);
+        like.extend([
+            format!("{key}="),
+            format!("{key} "),
+            format!(" {key}"),
+            format!("{key}\0"),
+            swapped.collect(),
+        ]);
+        like.extend([
+            first.digest().to_string(),
+            key.repeat(2),
+            key.repeat(100_000),
+            "é".repeat(MAX_KEY),
+        ]);
         for other in like {
             assert_eq!(keys.tenant_of(&other), None, "{other:.80}");
         }
@@ -243,7 +262,9 @@ mod tests {
             (Some("acme"), &[Step::Hashed, Step::LookedUp, Step::Compared][..])
         );
         let [near, cut] = [known.expose().replace("tck_", "tck-"), known.expose()[..20].to_owned()];
-        for shown in [revoked.expose(), stranger.expose(), &near, &cut, "", &known.digest().to_string()] {
+        for shown in
+            [revoked.expose(), stranger.expose(), &near, &cut, "", &known.digest().to_string()]
+        {
             assert_eq!(steps(&left, shown), (None, expected.clone()), "{shown}");
         }
         assert_eq!(steps(&keys(&[]), known.expose()), (None, expected), "of a host without keys");
@@ -252,7 +273,8 @@ mod tests {
     #[test]
     fn no_key_is_kept_or_shown() {
         let key = ApiKey::generate().unwrap();
-        let shown = format!("{key:?} {:?} {:?} {}", keys(&[("acme", &key)]), key.digest(), key.digest());
+        let shown =
+            format!("{key:?} {:?} {:?} {}", keys(&[("acme", &key)]), key.digest(), key.digest());
         for part in [key.expose(), &key.expose()[PREFIX.len()..][..8]] {
             assert!(!shown.contains(part), "{shown}");
         }
@@ -265,7 +287,14 @@ mod tests {
         assert_eq!(KeyDigest::of("abc").to_string(), digest);
         assert_eq!(digest.parse(), Ok(KeyDigest::of("abc")));
         assert_eq!(digest.to_uppercase().replace("SHA", "sha").parse(), Ok(KeyDigest::of("abc")));
-        for other in ["", "abc", &digest[7..], &digest[..70], &format!("{digest}0"), &digest.replace("ba", "+a")] {
+        for other in [
+            "",
+            "abc",
+            &digest[7..],
+            &digest[..70],
+            &format!("{digest}0"),
+            &digest.replace("ba", "+a"),
+        ] {
             assert_eq!(other.parse::<KeyDigest>(), Err(BadDigest), "{other}");
         }
         assert_eq!(format!("sha256:{}", "é".repeat(32)).parse::<KeyDigest>(), Err(BadDigest));

@@ -211,7 +211,9 @@ impl Assembler {
         };
         self.last = Some(key);
         let added = open.add(&mut self.held, self.limit, ["", "", text]);
-        added.map_err(|()| open.broken_by(AssembleError::TooLarge { id: id.into(), limit: self.limit }))
+        added.map_err(|()| {
+            open.broken_by(AssembleError::TooLarge { id: id.into(), limit: self.limit })
+        })
     }
 
     /// A piece of the call at this place of the model's answer, which opens it if it is the first. An empty id or name is
@@ -275,8 +277,10 @@ impl Assembler {
     /// The provider says that it cut its answer: as [`end_all`](Self::end_all), but the call that the last piece belonged to is
     /// not complete, also if its arguments are valid.
     pub fn end_cut(&mut self) -> Vec<Result<ToolCall, AssembleError>> {
-        if let Some((key, open)) = self.last.take().and_then(|last| self.calls.get_key_value(&last)) {
-            let (key, unfinished) = (key.clone(), AssembleError::Unfinished { id: open.label(key) });
+        if let Some((key, open)) = self.last.take().and_then(|last| self.calls.get_key_value(&last))
+        {
+            let (key, unfinished) =
+                (key.clone(), AssembleError::Unfinished { id: open.label(key) });
             if let Some(open) = self.calls.get_mut(&key) {
                 self.held -= open.text();
                 open.broken_by(unfinished);
@@ -330,7 +334,8 @@ impl Assembler {
             return Err(error);
         }
         if let Key::Index(_) = key
-            && let Some((missing, _)) = [("id", &id), ("name", &name)].into_iter().find(|(_, text)| text.is_empty())
+            && let Some((missing, _)) =
+                [("id", &id), ("name", &name)].into_iter().find(|(_, text)| text.is_empty())
         {
             return Err(AssembleError::Incomplete { id: label, missing });
         }

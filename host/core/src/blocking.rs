@@ -83,12 +83,17 @@ impl BlockingPool {
     #[must_use]
     pub fn new(threads: usize) -> Self {
         let threads = threads.clamp(1, Semaphore::MAX_PERMITS);
-        Self(Arc::new(Pool { threads, free: Arc::new(Semaphore::new(threads)), runtime: OnceLock::new() }))
+        Self(Arc::new(Pool {
+            threads,
+            free: Arc::new(Semaphore::new(threads)),
+            runtime: OnceLock::new(),
+        }))
     }
 
     /// The one that the process's tools share unless they were given another: [`BLOCKING_THREADS`].
     fn shared() -> &'static Self {
-        static SHARED: LazyLock<BlockingPool> = LazyLock::new(|| BlockingPool::new(BLOCKING_THREADS));
+        static SHARED: LazyLock<BlockingPool> =
+            LazyLock::new(|| BlockingPool::new(BLOCKING_THREADS));
         &SHARED
     }
 
@@ -98,11 +103,18 @@ impl BlockingPool {
             let mut builder = Builder::new_current_thread();
             builder.max_blocking_threads(self.0.threads).thread_name("toolcell-native").build()
         });
-        made.as_ref().map(Runtime::handle).inspect_err(|error| tracing::error!(%error, "no threads")).ok()
+        made.as_ref()
+            .map(Runtime::handle)
+            .inspect_err(|error| tracing::error!(%error, "no threads"))
+            .ok()
     }
 
     /// Runs a closure on a thread that is free for it: what it says, and when it said so.
-    fn start(&self, place: OwnedSemaphorePermit, work: impl FnOnce() -> Outcome + Send + 'static) -> Option<Started> {
+    fn start(
+        &self,
+        place: OwnedSemaphorePermit,
+        work: impl FnOnce() -> Outcome + Send + 'static,
+    ) -> Option<Started> {
         // What the closure calls finds itself where the call is.
         let (caller, span) = (RuntimeHandle::try_current().ok(), tracing::Span::current());
         let task = self.runtime()?.spawn_blocking(move || {
@@ -158,7 +170,10 @@ impl Tool {
     ///
     /// # Errors
     /// [`Error::is_definition`] when a schema is not usable.
-    pub fn native_blocking<S: 'static>(definition: Definition, function: impl BlockingFn<S>) -> Result<Self, Error> {
+    pub fn native_blocking<S: 'static>(
+        definition: Definition,
+        function: impl BlockingFn<S>,
+    ) -> Result<Self, Error> {
         Self::native_blocking_on(BlockingPool::shared(), definition, function)
     }
 
@@ -171,7 +186,8 @@ impl Tool {
         definition: Definition,
         function: impl BlockingFn<S>,
     ) -> Result<Self, Error> {
-        let blocking = Blocking { pool: pool.clone(), function: Arc::new(function), shape: PhantomData };
+        let blocking =
+            Blocking { pool: pool.clone(), function: Arc::new(function), shape: PhantomData };
         Self::with_handler(definition, blocking)
     }
 }
@@ -187,7 +203,8 @@ impl<F: BlockingFn<Shape>, Shape: 'static> Blocking<F, Shape> {
     async fn answer(&self, invocation: Arc<Invocation>) -> CallResult {
         let deadline = invocation.deadline();
         let overloaded = CallResult::Refusal(Refusal::overloaded());
-        let Some(Ok(place)) = before(deadline, Arc::clone(&self.pool.0.free).acquire_owned()).await else {
+        let Some(Ok(place)) = before(deadline, Arc::clone(&self.pool.0.free).acquire_owned()).await
+        else {
             return overloaded;
         };
         // It may come free at the last moment: a tool that never ran is not late.
@@ -200,9 +217,13 @@ impl<F: BlockingFn<Shape>, Shape: 'static> Blocking<F, Shape> {
             return CallResult::ToolError(ToolError::HandlerExit(Exit::Died));
         };
         match before(deadline, &mut started.0).await.map(resumed) {
-            Some(Some((said, at))) if deadline.is_none_or(|deadline| at < deadline) => CallResult::Outcome(said),
+            Some(Some((said, at))) if deadline.is_none_or(|deadline| at < deadline) => {
+                CallResult::Outcome(said)
+            }
             Some(None) => CallResult::ToolError(ToolError::HandlerExit(Exit::Died)),
-            Some(Some(_)) | None => CallResult::ToolError(ToolError::Timeout(patience::running(&invocation))),
+            Some(Some(_)) | None => {
+                CallResult::ToolError(ToolError::Timeout(patience::running(&invocation)))
+            }
         }
     }
 }

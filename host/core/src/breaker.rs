@@ -106,7 +106,10 @@ impl Breaker {
     /// errors (timeouts and panics included) and for the handler's own errors, and not for cancelled calls or an
     /// overloaded host. If `counts` panics, the failure counts.
     #[must_use]
-    pub fn with_failure_rule(mut self, counts: impl Fn(&Failure) -> bool + Send + Sync + 'static) -> Self {
+    pub fn with_failure_rule(
+        mut self,
+        counts: impl Fn(&Failure) -> bool + Send + Sync + 'static,
+    ) -> Self {
         self.counts = Some(Arc::new(counts));
         self
     }
@@ -147,7 +150,8 @@ impl Tool {
     /// call counts once, whatever its number of attempts, and an open circuit refuses it without an attempt.
     #[must_use]
     pub fn with_breaker(self, breaker: Breaker) -> Self {
-        let (tool, state) = (self.definition().name.clone(), Mutex::new(State::Closed { failures: 0 }));
+        let (tool, state) =
+            (self.definition().name.clone(), Mutex::new(State::Closed { failures: 0 }));
         let circuit = Arc::new(Circuit { tool, breaker, state, era: AtomicU64::new(0) });
         let guard = Arc::clone(&circuit);
         self.with_middleware(Guarded { circuit: guard }).with_circuit(circuit)
@@ -208,14 +212,17 @@ impl Sign {
         let is_failure = match failure {
             Failure::ToolError(ToolError::HandlerExit(Exit::Cancelled)) => return Self::Silent,
             // The host's state, which passes with time or when an operator has looked; the handler's own check is an answer.
-            Failure::Refusal(Refusal::Quarantined | Refusal::UnsetSecret(_)) => return Self::Silent,
+            Failure::Refusal(Refusal::Quarantined | Refusal::UnsetSecret(_)) => {
+                return Self::Silent;
+            }
             Failure::Refusal(_) if retryable => return Self::Silent,
             Failure::ToolError(_) => true,
             Failure::Error(_) => retryable,
             Failure::Refusal(_) => false,
         };
         // The rule is the embedder's.
-        let is_failure = counts.map_or(is_failure, |counts| fenced(|| counts(failure)).unwrap_or(true));
+        let is_failure =
+            counts.map_or(is_failure, |counts| fenced(|| counts(failure)).unwrap_or(true));
         if is_failure { Self::Fails } else { Self::Works }
     }
 }
@@ -250,7 +257,9 @@ impl Circuit {
             State::Closed { .. } => return Ok(Admitted(era)),
             State::Open { since } => (0, self.rest(since, now)),
             // It ends soon, or the tool rests once more: the longer is the safer guess.
-            State::HalfOpen { successes, is_probing } => (successes, is_probing.then_some(self.breaker.open_time)),
+            State::HalfOpen { successes, is_probing } => {
+                (successes, is_probing.then_some(self.breaker.open_time))
+            }
         };
         if let Some(retry_after) = retry_after {
             return Err(Refusal::CircuitOpen { retry_after });
@@ -275,10 +284,16 @@ impl Circuit {
         }
         drop(state);
         if let (State::Closed { .. }, State::Open { .. }) = (was, is) {
-            tracing::warn!(tool = self.tool, "the tool failed too often: its calls are refused for a while");
+            tracing::warn!(
+                tool = self.tool,
+                "the tool failed too often: its calls are refused for a while"
+            );
         }
         if let (State::HalfOpen { .. }, State::Closed { .. }) = (was, is) {
-            tracing::info!(tool = self.tool, "the tool works again: its calls are no longer refused");
+            tracing::info!(
+                tool = self.tool,
+                "the tool works again: its calls are no longer refused"
+            );
         }
     }
 
@@ -297,12 +312,16 @@ impl State {
             (Self::Closed { failures }, Sign::Fails) if failures + 1 < breaker.failures => {
                 Self::Closed { failures: failures + 1 }
             }
-            (Self::HalfOpen { successes, .. }, Sign::Works) if successes + 1 < breaker.successes => {
+            (Self::HalfOpen { successes, .. }, Sign::Works)
+                if successes + 1 < breaker.successes =>
+            {
                 Self::HalfOpen { successes: successes + 1, is_probing: false }
             }
             (Self::HalfOpen { .. }, Sign::Works) => Self::Closed { failures: 0 },
             // The place is free: the next call is the probe.
-            (Self::HalfOpen { successes, .. }, Sign::Silent) => Self::HalfOpen { successes, is_probing: false },
+            (Self::HalfOpen { successes, .. }, Sign::Silent) => {
+                Self::HalfOpen { successes, is_probing: false }
+            }
             (Self::Closed { .. } | Self::HalfOpen { .. }, Sign::Fails) => Self::Open { since: now },
             (unchanged @ (Self::Closed { .. } | Self::Open { .. }), _) => unchanged,
         }
@@ -319,7 +338,9 @@ struct Pass<'a> {
 
 impl Pass<'_> {
     fn sign(&self, failure: Option<&Failure>) -> Sign {
-        failure.map_or(Sign::Works, |failure| Sign::of(failure, self.circuit.breaker.counts.as_deref()))
+        failure.map_or(Sign::Works, |failure| {
+            Sign::of(failure, self.circuit.breaker.counts.as_deref())
+        })
     }
 }
 
@@ -327,7 +348,8 @@ impl Drop for Pass<'_> {
     fn drop(&mut self) {
         // Dropped without a word: by the executor at the deadline, which is a timeout, or by the caller before.
         let dropped = || {
-            let is_over = self.invocation.deadline().is_some_and(|deadline| self.circuit.now() >= deadline);
+            let is_over =
+                self.invocation.deadline().is_some_and(|deadline| self.circuit.now() >= deadline);
             let timeout = ToolError::Timeout(patience::blocked(&self.invocation));
             if is_over { self.sign(Some(&Failure::ToolError(timeout))) } else { Sign::Silent }
         };
@@ -346,9 +368,11 @@ impl Guarded {
             Ok(call) => call,
             Err(refusal) => return CallResult::Refusal(refusal),
         };
-        let mut pass = Pass { circuit: &self.circuit, call, invocation: Arc::clone(&invocation), sign: None };
+        let mut pass =
+            Pass { circuit: &self.circuit, call, invocation: Arc::clone(&invocation), sign: None };
         let answer = AssertUnwindSafe(async { inner.call(invocation).await }).catch_unwind().await;
-        let panicked = |panic| Failure::ToolError(ToolError::HandlerRaised(Raised::panicked(panic)));
+        let panicked =
+            |panic| Failure::ToolError(ToolError::HandlerRaised(Raised::panicked(panic)));
         let failure = answer.as_ref().map_or_else(|panic| Some(panicked(&**panic)), Failure::of);
         pass.sign = Some(pass.sign(failure.as_ref()));
         drop(pass);
@@ -357,7 +381,11 @@ impl Guarded {
 }
 
 impl Middleware for Guarded {
-    fn call<'a>(&'a self, inner: &'a dyn Handler, invocation: Arc<Invocation>) -> HandlerFuture<'a> {
+    fn call<'a>(
+        &'a self,
+        inner: &'a dyn Handler,
+        invocation: Arc<Invocation>,
+    ) -> HandlerFuture<'a> {
         Box::pin(self.answer(inner, invocation))
     }
 }

@@ -54,7 +54,11 @@ fn text_or_tree<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D:
 
 impl ToolCall {
     /// A call with arguments as JSON text.
-    pub fn new(id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
+    pub fn new(
+        id: impl Into<String>,
+        name: impl Into<String>,
+        arguments: impl Into<String>,
+    ) -> Self {
         Self { id: id.into(), name: name.into(), arguments: arguments.into() }
     }
 
@@ -239,8 +243,12 @@ impl Serialize for CallResult {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Outcome(outcome) => outcome.serialize(serializer),
-            Self::ToolError(error) => serializer.serialize_newtype_variant("CallResult", 1, "tool_error", error),
-            Self::Refusal(refusal) => serializer.serialize_newtype_variant("CallResult", 2, "refusal", refusal),
+            Self::ToolError(error) => {
+                serializer.serialize_newtype_variant("CallResult", 1, "tool_error", error)
+            }
+            Self::Refusal(refusal) => {
+                serializer.serialize_newtype_variant("CallResult", 2, "refusal", refusal)
+            }
         }
     }
 }

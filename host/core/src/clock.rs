@@ -99,7 +99,8 @@ pub(crate) async fn reached(deadline: Option<Instant>) {
     let is_fine = fine::is_running();
     let timer = deadline.zip(handle(&DEADLINES).ok()).map(|(deadline, timers)| {
         let _here = timers.enter();
-        let first = if is_fine { deadline.checked_sub(fine::SPAN).unwrap_or(deadline) } else { deadline };
+        let first =
+            if is_fine { deadline.checked_sub(fine::SPAN).unwrap_or(deadline) } else { deadline };
         (tokio::time::sleep_until(first.into()), deadline)
     });
     match timer {

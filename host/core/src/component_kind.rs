@@ -102,7 +102,8 @@ impl Command {
 
     /// The words of the command line of a call with these arguments.
     pub(crate) fn words(&self, arguments: &Value) -> Vec<String> {
-        let text = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text =
+            |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let words: Vec<_> = match &self.argv {
             Some(template) => template
                 .iter()
@@ -139,14 +140,18 @@ impl Command {
         let mut add = |name: &str, schema: Value| properties.insert(name.to_owned(), schema);
         if self.argv.is_none() && self.stdin != CommandInput::Json {
             let described = "The words of the command line, without the program's name.";
-            add(ARGS, json!({ "type": "array", "items": { "type": "string" }, "description": described }));
+            add(
+                ARGS,
+                json!({ "type": "array", "items": { "type": "string" }, "description": described }),
+            );
         }
         let required = self.parameters();
         for name in &required {
             add(name, json!({ "type": "string" }));
         }
         if self.stdin == CommandInput::Text
-            && add(STDIN, json!({ "type": "string", "description": "The text of standard input." })).is_some()
+            && add(STDIN, json!({ "type": "string", "description": "The text of standard input." }))
+                .is_some()
         {
             return Err(Error::definition(
                 &self.name,
@@ -198,7 +203,9 @@ impl fmt::Display for ComponentKind {
         match self {
             Self::Tools | Self::Functions => Ok(()),
             // What is made of strings and lists of them alone is JSON.
-            Self::Command(command) => write!(f, " {}", serde_json::to_value(command).unwrap_or_default()),
+            Self::Command(command) => {
+                write!(f, " {}", serde_json::to_value(command).unwrap_or_default())
+            }
         }
     }
 }
@@ -232,7 +239,8 @@ enum Part<'a> {
 /// A word of a template in its parts. Braces around anything but a name are text.
 fn parts(word: &str) -> Vec<Part<'_>> {
     let is_name = |name: &str| {
-        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+        !name.is_empty()
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
     };
     let (mut found, mut rest) = (Vec::new(), word);
     while let Some((before, after)) = rest.split_once('{') {
@@ -264,7 +272,10 @@ mod tests {
             (None, &["jaq", "-c", "two words"][..]),
             (Some(&[][..]), &["jaq"]),
             (Some(&["-c", "{filter}", "--indent={n}"]), &["jaq", "-c", ".a | {b}", "--indent=2"]),
-            (Some(&["{n}{n}", "{}", "{a b}", "{", "}{n", "{missing}"]), &["jaq", "22", "{}", "{a b}", "{", "}{n", ""]),
+            (
+                Some(&["{n}{n}", "{}", "{a b}", "{", "}{n", "{missing}"]),
+                &["jaq", "22", "{}", "{a b}", "{", "}{n", ""],
+            ),
         ] {
             assert_eq!(command(argv, CommandInput::Text).words(&arguments), expected, "{argv:?}");
         }
@@ -275,7 +286,11 @@ mod tests {
         let parameters = |argv, stdin| {
             let schema = command(argv, stdin).definition().unwrap().parameters.unwrap();
             let names: Vec<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();
-            (names.join(" "), schema["required"].to_string(), schema["additionalProperties"].as_bool().unwrap())
+            (
+                names.join(" "),
+                schema["required"].to_string(),
+                schema["additionalProperties"].as_bool().unwrap(),
+            )
         };
         for (argv, stdin, expected) in [
             (None, CommandInput::Text, ("args stdin", "[]", false)),
@@ -286,17 +301,27 @@ mod tests {
             (Some(&["{stdin}"]), CommandInput::Nothing, ("stdin", r#"["stdin"]"#, false)),
         ] {
             let (names, required, is_open) = expected;
-            assert_eq!(parameters(argv, stdin), (names.to_owned(), required.to_owned(), is_open), "{argv:?}");
+            assert_eq!(
+                parameters(argv, stdin),
+                (names.to_owned(), required.to_owned(), is_open),
+                "{argv:?}"
+            );
         }
         let twice = command(Some(&["{stdin}"]), CommandInput::Text).definition().unwrap_err();
-        assert!(twice.is_definition() && twice.to_string().contains("rename `{stdin}` in `argv`"), "{twice}");
+        assert!(
+            twice.is_definition() && twice.to_string().contains("rename `{stdin}` in `argv`"),
+            "{twice}"
+        );
         assert!(Command::new("not a name").definition().unwrap_err().is_definition());
     }
 
     #[test]
     fn a_kind_has_one_text() {
         let text = r#"command {"argv":["{a}"],"name":"jaq","output":"text","stdin":"json"}"#;
-        assert_eq!(ComponentKind::Command(command(Some(&["{a}"]), CommandInput::Json)).to_string(), text);
+        assert_eq!(
+            ComponentKind::Command(command(Some(&["{a}"]), CommandInput::Json)).to_string(),
+            text
+        );
         assert_eq!(ComponentKind::Functions.to_string(), "functions");
     }
 }

@@ -39,8 +39,11 @@ pub fn down() -> Option<Defence> {
     *DOWN.get_or_init(|| {
         let named = std::env::var(VARIABLE).ok()?;
         let found = Defence::ALL.iter().find(|defence| defence.name() == named);
-        let names = || Defence::ALL.iter().map(|defence| defence.name()).collect::<Vec<_>>().join(", ");
-        Some(*found.unwrap_or_else(|| panic!("{VARIABLE}: there is no defence `{named}`, only {}", names())))
+        let names =
+            || Defence::ALL.iter().map(|defence| defence.name()).collect::<Vec<_>>().join(", ");
+        Some(*found.unwrap_or_else(|| {
+            panic!("{VARIABLE}: there is no defence `{named}`, only {}", names())
+        }))
     })
 }
 

@@ -45,7 +45,12 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "Checks::is_empty")]
     pub checks: Checks,
     /// Upper bound of one execution. If absent, only the caller's timeout applies.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "millis", rename = "max_execution_ms")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "millis",
+        rename = "max_execution_ms"
+    )]
     pub max_execution: Option<Duration>,
     /// What the tool needs in order to work. A tool that declares `needs = []` has an extension `needs` beside the empty
     /// list: see [`declares_needs`](Self::declares_needs).
@@ -148,7 +153,9 @@ impl Definition {
         }
         match self.parameters.as_ref().and_then(|schema| schema.get("type")) {
             Some(types) if !has_object(types) => {
-                let problem = format!("its `parameters` have the type {types}, but arguments are always an object");
+                let problem = format!(
+                    "its `parameters` have the type {types}, but arguments are always an object"
+                );
                 Err(Error::definition(&self.name, problem))
             }
             Some(_) | None => Ok(()),
@@ -203,7 +210,9 @@ fn write_canonical(text: &mut String, value: &Value) {
             }
             text.push('}');
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => text.push_str(&value.to_string()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            text.push_str(&value.to_string())
+        }
     }
 }
 
@@ -213,8 +222,10 @@ const DIGEST: usize = 10;
 /// A name that is too long, shortened: its beginning, and a digest of it, so that it is always the same and no other's.
 pub(crate) fn shortened(name: &str) -> Option<String> {
     let beginning: String = name.chars().take(MAX_NAME - DIGEST - 1).collect();
-    let digest =
-        Sha256::digest(name).iter().take(DIGEST / 2).fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
+    let digest = Sha256::digest(name)
+        .iter()
+        .take(DIGEST / 2)
+        .fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
     (name.len() > MAX_NAME).then(|| format!("{beginning}_{digest}"))
 }
 
@@ -292,7 +303,11 @@ pub struct Need {
 
 impl Need {
     /// A need of this kind, for these, for this reason.
-    pub fn new(kind: impl Into<String>, pattern: impl Into<String>, reason: impl Into<String>) -> Self {
+    pub fn new(
+        kind: impl Into<String>,
+        pattern: impl Into<String>,
+        reason: impl Into<String>,
+    ) -> Self {
         Self { kind: kind.into(), pattern: pattern.into(), reason: reason.into() }
     }
 }
@@ -303,11 +318,18 @@ mod millis {
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(value: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
-        value.map(|bound| u64::try_from(bound.as_millis()).unwrap_or(u64::MAX)).serialize(serializer)
+    pub(super) fn serialize<S: Serializer>(
+        value: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        value
+            .map(|bound| u64::try_from(bound.as_millis()).unwrap_or(u64::MAX))
+            .serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
         Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_millis))
     }
 }

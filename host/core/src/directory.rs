@@ -38,7 +38,8 @@ pub(crate) use work::{At, Opened, Opening, open};
 
 /// Kinds of filesystems that are the kernel's own, wherever they are mounted: proc, sysfs, devpts, cgroup, cgroup2,
 /// debugfs, tracefs, securityfs. Source: Linux, `magic.h`.
-const KERNEL: [u64; 8] = [0x9fa0, 0x6265_6572, 0x1cd1, 0x0027_e0eb, 0x6367_7270, 0x6462_6720, 0x7472_6163, 0x7363_6673];
+const KERNEL: [u64; 8] =
+    [0x9fa0, 0x6265_6572, 0x1cd1, 0x0027_e0eb, 0x6367_7270, 0x6462_6720, 0x7472_6163, 0x7363_6673];
 
 /// The directories of one component.
 pub(crate) struct Mounts {
@@ -102,7 +103,8 @@ impl Mounts {
         let nest = |room| {
             Nest::new(room).map_err(|error| {
                 let problem = "the temporary directory for it cannot be made";
-                Error::directory(SCRATCH, Path::new(""), problem, "see the cause").with_source(error)
+                Error::directory(SCRATCH, Path::new(""), problem, "see the cause")
+                    .with_source(error)
             })
         };
         Ok(Some(Self { mounts, scratch: grants.scratch.map(nest).transpose()? }))
@@ -150,7 +152,8 @@ impl Mount {
         // Without a slash at the end, which would lead through a link.
         let path: PathBuf = directory.path.components().collect();
         let cannot = |error: io::Error| {
-            fault(directory, "it cannot be opened", "make the directory, or correct its path").with_source(error)
+            fault(directory, "it cannot be opened", "make the directory, or correct its path")
+                .with_source(error)
         };
         let found = path.symlink_metadata().map_err(cannot)?;
         if found.is_symlink() && stands(Defence::MountedLinks) {
@@ -158,13 +161,27 @@ impl Mount {
             return Err(fault(directory, "it is a symbolic link", hint));
         }
         if !found.is_dir() {
-            return Err(fault(directory, "it is not a directory", "grant the directory that it lies in"));
+            return Err(fault(
+                directory,
+                "it is not a directory",
+                "grant the directory that it lies in",
+            ));
         }
         let path = path.canonicalize().map_err(cannot)?;
-        let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(cannot)?.into_std_file();
-        let kernels = || is_kernels(&dir).then(|| "is in a filesystem of the kernel, such as proc or sysfs".to_owned());
-        if let Some(why) = forbidden_root(&path).or_else(kernels).filter(|_| stands(Defence::MachineDirectories)) {
-            return Err(fault(directory, format!("it {why}"), "grant a directory made for the tool"));
+        let dir =
+            Dir::open_ambient_dir(&path, ambient_authority()).map_err(cannot)?.into_std_file();
+        let kernels = || {
+            is_kernels(&dir)
+                .then(|| "is in a filesystem of the kernel, such as proc or sysfs".to_owned())
+        };
+        if let Some(why) =
+            forbidden_root(&path).or_else(kernels).filter(|_| stands(Defence::MachineDirectories))
+        {
+            return Err(fault(
+                directory,
+                format!("it {why}"),
+                "grant a directory made for the tool",
+            ));
         }
         let area = match directory.access {
             Access::Read => None,
@@ -193,7 +210,9 @@ impl Mount {
 
 /// Whether the process, or the machine, has no descriptor left.
 pub(crate) fn is_exhausted(error: &io::Error) -> bool {
-    [Errno::MFILE, Errno::NFILE].into_iter().any(|full| error.raw_os_error() == Some(full.raw_os_error()))
+    [Errno::MFILE, Errno::NFILE]
+        .into_iter()
+        .any(|full| error.raw_os_error() == Some(full.raw_os_error()))
 }
 
 /// A directory that was opened; none where it is gone.
@@ -216,7 +235,8 @@ fn fault(directory: &Directory, problem: impl Into<String>, hint: &'static str) 
 }
 
 fn is_kernels(dir: &File) -> bool {
-    rustix::fs::fstatfs(dir).is_ok_and(|found| u64::try_from(found.f_type).is_ok_and(|kind| KERNEL.contains(&kind)))
+    rustix::fs::fstatfs(dir)
+        .is_ok_and(|found| u64::try_from(found.f_type).is_ok_and(|kind| KERNEL.contains(&kind)))
 }
 
 /// The directory at a path below another one, through no link at all: a tool may have put one there.

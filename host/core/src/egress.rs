@@ -124,7 +124,10 @@ impl Egress {
     /// Answers requests with this function and sends none, for the tests of tools. Everything else is as in a real request:
     /// rights, secrets, limits, redaction. Where it returns `None`, the tool is told that the server cannot be reached.
     #[must_use]
-    pub fn with_answers(mut self, answers: impl Fn(Method, &Target) -> Option<Answer> + Send + Sync + 'static) -> Self {
+    pub fn with_answers(
+        mut self,
+        answers: impl Fn(Method, &Target) -> Option<Answer> + Send + Sync + 'static,
+    ) -> Self {
         self.answers = Some(Arc::new(answers));
         self
     }
@@ -202,12 +205,18 @@ impl Egress {
     ) -> Result<Begun, SendError> {
         let Admitted { method, target, private, paid } = admitted;
         if method != outgoing.method || target != outgoing.target {
-            return Err(SendError::Invalid("the request is not the one that was admitted".to_owned()));
+            return Err(SendError::Invalid(
+                "the request is not the one that was admitted".to_owned(),
+            ));
         }
         let Secrets { credentials, redactor, screen } = secrets;
-        let redactor = redactor.map_or_else(|| redactor_of(&credentials), |redactor| Ok(Some(redactor)))?;
-        let deadline =
-            if stands(Defence::RequestDeadline) { outgoing.deadline(deadline) } else { Instant::now() + UNHURRIED };
+        let redactor =
+            redactor.map_or_else(|| redactor_of(&credentials), |redactor| Ok(Some(redactor)))?;
+        let deadline = if stands(Defence::RequestDeadline) {
+            outgoing.deadline(deadline)
+        } else {
+            Instant::now() + UNHURRIED
+        };
         let (length, times) = (outgoing.body.len(), outgoing.times.at_least());
         let screening = screen.map(|screen| screen.of(&outgoing));
         let mut request = outgoing.into_request(&credentials)?;
@@ -218,9 +227,18 @@ impl Egress {
         }
         budget.take_sent(outgoing::size(&request, length).saturating_sub(paid))?;
         let (budget, meter) = (budget.clone(), Meter::for_head());
-        let terms = Terms { budget, meter, deadline, between_bytes: times.between_bytes, asks_for_part, redactor };
-        let runtime = self.threads.handle().map_err(|error| SendError::unreachable(&target, error.kind()))?;
-        let sent = self.clone().go(Sending { screening, method, target, private, times, request }, terms);
+        let terms = Terms {
+            budget,
+            meter,
+            deadline,
+            between_bytes: times.between_bytes,
+            asks_for_part,
+            redactor,
+        };
+        let runtime =
+            self.threads.handle().map_err(|error| SendError::unreachable(&target, error.kind()))?;
+        let sent =
+            self.clone().go(Sending { screening, method, target, private, times, request }, terms);
         Ok(Begun(AbortOnDropHandle::new(runtime.spawn(timeout_at(deadline.into(), sent)))))
     }
 
@@ -240,12 +258,14 @@ impl Egress {
                 return Ok((slot, answers::connection(answers, method, &target)?));
             }
             let way = self.way();
-            let mut unconnected = Unconnected(self.on_no_connection.clone().filter(|_| way.proxy.is_none()));
+            let mut unconnected =
+                Unconnected(self.on_no_connection.clone().filter(|_| way.proxy.is_none()));
             let addresses = addresses(&self.names, (method, &target), &private, budget).await;
             let addresses = addresses.inspect_err(|error| unconnected.judge(error))?;
             let own = times.connect.and_then(|time| Instant::now().checked_add(time));
             let deadline = own.map_or(terms.deadline, |own| own.min(terms.deadline));
-            let stream = connect(&target, &addresses, way.proxy.as_ref(), way.tls(), deadline).await?;
+            let stream =
+                connect(&target, &addresses, way.proxy.as_ref(), way.tls(), deadline).await?;
             unconnected.0 = None;
             Ok((slot, stream))
         };
@@ -264,7 +284,8 @@ impl Egress {
             // How it ended is the response's to say.
             let _ = timeout_at(deadline.into(), connection).await;
         }));
-        let sent = async { sender.send_request(request).await.map_err(|error| terms.fault(&error)) };
+        let sent =
+            async { sender.send_request(request).await.map_err(|error| terms.fault(&error)) };
         let response = within(times.first_byte, Stage::FirstByte, sent).await?;
         accept(response, terms, connection, self.threads)
     }
@@ -286,8 +307,11 @@ impl Begun {
     /// The whole response.
     pub(crate) async fn whole(self) -> Result<Incoming, SendError> {
         let (head, body) = self.head().await?.into_parts();
-        let headers =
-            head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec())).collect();
+        let headers = head
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec()))
+            .collect();
         Ok(Incoming { status: head.status.as_u16(), headers, body: body.whole().await? })
     }
 }
@@ -351,9 +375,19 @@ impl Admitted {
 ///
 /// # Errors
 /// [`SendError::OverBudget`], [`SendError::Denied`].
-pub(crate) fn admit(rights: &Rights, budget: &Budget, method: Method, target: &Target) -> Result<Admitted, SendError> {
+pub(crate) fn admit(
+    rights: &Rights,
+    budget: &Budget,
+    method: Method,
+    target: &Target,
+) -> Result<Admitted, SendError> {
     budget.take_request()?;
-    Ok(Admitted { method, target: target.clone(), private: allowed(rights, method, target)?, paid: 0 })
+    Ok(Admitted {
+        method,
+        target: target.clone(),
+        private: allowed(rights, method, target)?,
+        paid: 0,
+    })
 }
 
 /// Whether the tool may, and the private networks that this request may go to.
@@ -369,7 +403,8 @@ fn redactor_of(credentials: &[Credential]) -> Result<Option<Redactor>, SendError
     if credentials.is_empty() || !stands(Defence::Redaction) {
         return Ok(None);
     }
-    let redactor = Redactor::new(credentials.iter().map(|credential| credential.secret().clone()).collect());
+    let redactor =
+        Redactor::new(credentials.iter().map(|credential| credential.secret().clone()).collect());
     redactor.map(Some).ok_or_else(|| outgoing::invalid("it has too many secrets"))
 }
 

@@ -58,9 +58,13 @@ pub struct JsonEncoder;
 impl Encoder for JsonEncoder {
     fn encode(&self, said: Said<'_>) -> Result<String, EncodeError> {
         match said {
-            Said::Ok(output) => Ok(output.stand_in().map_or_else(|| plain(&output.value), str::to_owned)),
+            Said::Ok(output) => {
+                Ok(output.stand_in().map_or_else(|| plain(&output.value), str::to_owned))
+            }
             Said::Value(value) => Ok(plain(value)),
-            Said::Failure(failure) => Ok(failure_text(&failure.to_string(), failure.data().as_deref())),
+            Said::Failure(failure) => {
+                Ok(failure_text(&failure.to_string(), failure.data().as_deref()))
+            }
         }
     }
 }
@@ -121,7 +125,9 @@ impl Fenced {
     pub(crate) fn own(&self, said: Said<'_>) -> Option<Result<String, EncodeError>> {
         let encoder = self.0.as_ref()?;
         let encoded = caught(|| encoder.encode(said));
-        Some(encoded.unwrap_or_else(|panic| Err(EncodeError(format!("the encoder panicked: {}", words(panic))))))
+        Some(encoded.unwrap_or_else(|panic| {
+            Err(EncodeError(format!("the encoder panicked: {}", words(panic))))
+        }))
     }
 }
 
@@ -168,6 +174,9 @@ mod tests {
     #[test]
     fn a_panic_is_an_error() {
         let encoder = Fenced::new(|_: Said<'_>| -> Result<String, EncodeError> { panic!("no") });
-        assert_eq!(encoder.encode(Said::Value(&Json::null())), Err(EncodeError("the encoder panicked: no".into())));
+        assert_eq!(
+            encoder.encode(Said::Value(&Json::null())),
+            Err(EncodeError("the encoder panicked: no".into()))
+        );
     }
 }

@@ -330,7 +330,10 @@ impl EngineBuilder {
     /// or if the cache directory cannot be used.
     pub fn build(self) -> Result<Engine, Error> {
         if !(1..=MAX_CELLS).contains(&self.cells) {
-            return Err(Error::engine(format!("cells must be 1 to {MAX_CELLS}, not {}", self.cells)));
+            return Err(Error::engine(format!(
+                "cells must be 1 to {MAX_CELLS}, not {}",
+                self.cells
+            )));
         }
         crate::signals::survive_file_size_limit();
         let mut world = self.world;
@@ -339,11 +342,13 @@ impl EngineBuilder {
             world.secrets = Arc::new(StoredSecrets::default());
         }
         let is_strict = self.isolation == Isolation::Strict && stands(Defence::StrictCells);
-        let on_demand = Allocator::new(if is_strict { Allocation::Cleared } else { Allocation::OnDemand })?;
+        let on_demand =
+            Allocator::new(if is_strict { Allocation::Cleared } else { Allocation::OnDemand })?;
         // A pool reserves much address space, which some machines do not give.
         let pooled = if is_strict { None } else { Allocator::pooled(self.cells) };
         let (pool, cells) = pooled.map_or((None, self.cells), |(pool, cells)| (Some(pool), cells));
-        let engines = pool.iter().chain([&on_demand]).map(|allocator| allocator.engine.weak()).collect();
+        let engines =
+            pool.iter().chain([&on_demand]).map(|allocator| allocator.engine.weak()).collect();
         let ticker = Arc::new(ticker::Ticker::start(engines)?);
         Ok(Engine(Arc::new(Inner {
             pool,

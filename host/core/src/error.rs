@@ -138,8 +138,18 @@ impl Error {
         Self::from(Kind::Options { option, problem: problem.into() })
     }
 
-    pub(crate) fn directory(name: &str, path: &Path, problem: impl Into<String>, hint: &'static str) -> Self {
-        Self::from(Kind::Directory { name: name.to_owned(), path: path.to_owned(), problem: problem.into(), hint })
+    pub(crate) fn directory(
+        name: &str,
+        path: &Path,
+        problem: impl Into<String>,
+        hint: &'static str,
+    ) -> Self {
+        Self::from(Kind::Directory {
+            name: name.to_owned(),
+            path: path.to_owned(),
+            problem: problem.into(),
+            hint,
+        })
     }
 
     pub(crate) fn describe(failure: impl std::error::Error + Send + Sync + 'static) -> Self {
@@ -174,7 +184,10 @@ impl Error {
         Self::from(Kind::Store { problem: problem.into(), hint })
     }
 
-    pub(crate) fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+    pub(crate) fn with_source(
+        mut self,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
         self.source = Some(source.into());
         self
     }
@@ -245,7 +258,11 @@ impl Error {
     /// When to try again, if waiting can help.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        if let Kind::Quota { after, .. } | Kind::NoCell(after) = self.kind { Some(after) } else { None }
+        if let Kind::Quota { after, .. } | Kind::NoCell(after) = self.kind {
+            Some(after)
+        } else {
+            None
+        }
     }
 
     /// A [`WorkerProcess`](crate::WorkerProcess) started, but could not load the tools: see the error's source.
@@ -274,9 +291,11 @@ impl Error {
             Kind::Directory { .. } => "bad_directory",
             Kind::Quota { .. } => "quota",
             Kind::Worker => "worker",
-            Kind::Engine(_) | Kind::NoCell(_) | Kind::Cache(_) | Kind::SealKey { .. } | Kind::Store { .. } => {
-                "environment"
-            }
+            Kind::Engine(_)
+            | Kind::NoCell(_)
+            | Kind::Cache(_)
+            | Kind::SealKey { .. }
+            | Kind::Store { .. } => "environment",
         }
     }
 
@@ -286,7 +305,11 @@ impl Error {
     pub fn is_environment(&self) -> bool {
         matches!(
             self.kind,
-            Kind::Engine(_) | Kind::NoCell(_) | Kind::Cache(_) | Kind::SealKey { .. } | Kind::Store { .. }
+            Kind::Engine(_)
+                | Kind::NoCell(_)
+                | Kind::Cache(_)
+                | Kind::SealKey { .. }
+                | Kind::Store { .. }
         )
     }
 
@@ -361,14 +384,26 @@ impl fmt::Display for Error {
             Kind::NotAComponent { found, .. } => write!(f, "not a WebAssembly component: {found}"),
             Kind::Malformed(problem) => write!(f, "the component is malformed: {problem}"),
             Kind::Proposals(names) => {
-                write!(f, "the component uses WebAssembly proposals that this host disables: {names}")
+                write!(
+                    f,
+                    "the component uses WebAssembly proposals that this host disables: {names}"
+                )
             }
-            Kind::TooLarge { what, got, limit } => write!(f, "{what}: {got} is over the limit of {limit}"),
+            Kind::TooLarge { what, got, limit } => {
+                write!(f, "{what}: {got} is over the limit of {limit}")
+            }
             Kind::TooCostly(limit) => {
-                write!(f, "the component cannot be compiled within the limits of CPU time ({limit:?}) and memory")
+                write!(
+                    f,
+                    "the component cannot be compiled within the limits of CPU time ({limit:?}) and memory"
+                )
             }
             Kind::NotGranted { imports, .. } => {
-                write!(f, "the component imports interfaces that are not granted: {}", imports.join(", "))
+                write!(
+                    f,
+                    "the component imports interfaces that are not granted: {}",
+                    imports.join(", ")
+                )
             }
             Kind::NoTools(problem, _) => write!(f, "the component offers no tools: {problem}"),
             Kind::UnknownTool { asked, .. } => {
@@ -381,13 +416,19 @@ impl fmt::Display for Error {
                 write!(f, "the directory `{name}` ({}): {problem}", path.display())
             }
             Kind::Options { option, problem } => write!(f, "`{option}` {problem}"),
-            Kind::Describe(problem) => write!(f, "the component could not describe its tools: {problem}"),
+            Kind::Describe(problem) => {
+                write!(f, "the component could not describe its tools: {problem}")
+            }
             Kind::Quota { problem, .. } => f.write_str(problem),
             Kind::Worker => f.write_str("the worker process could not load the tools"),
-            Kind::NoCell(_) => f.write_str("all cells are busy, so the component could not describe its tools"),
+            Kind::NoCell(_) => {
+                f.write_str("all cells are busy, so the component could not describe its tools")
+            }
             Kind::Engine(problem) => write!(f, "the engine failed: {problem}"),
             Kind::Cache(problem) => write!(f, "the artifact cache cannot be used: {problem}"),
-            Kind::SealKey { problem, .. } => write!(f, "the key that seals questions cannot be used: {problem}"),
+            Kind::SealKey { problem, .. } => {
+                write!(f, "the key that seals questions cannot be used: {problem}")
+            }
             Kind::Store { problem, .. } => write!(f, "the store cannot be opened: {problem}"),
         }
     }

@@ -191,11 +191,22 @@ impl Executor {
     }
 
     /// The same call, which the caller counts: its end may yet fail to be encoded.
-    pub(crate) async fn uncounted(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
+    pub(crate) async fn uncounted(
+        &self,
+        tool: &Tool,
+        call: ToolCall,
+        options: CallOptions,
+    ) -> Completion {
         self.made(tool, call, options, None).await
     }
 
-    async fn made(&self, tool: &Tool, call: ToolCall, options: CallOptions, caller: Option<Arc<Caller>>) -> Completion {
+    async fn made(
+        &self,
+        tool: &Tool,
+        call: ToolCall,
+        options: CallOptions,
+        caller: Option<Arc<Caller>>,
+    ) -> Completion {
         let (invocation, unknown) = self.arrived(tool, call, options, caller);
         let mut terminal = Terminal::open(tool, invocation);
         let refused = match unknown {
@@ -204,7 +215,9 @@ impl Executor {
         };
         let invocation = &terminal.invocation;
         let result = match (refused, tool.handler()) {
-            (Some(NotMade::Refused(Refusal::Overloaded { .. })), _) if invocation.abort.is_raised() => {
+            (Some(NotMade::Refused(Refusal::Overloaded { .. })), _)
+                if invocation.abort.is_raised() =>
+            {
                 CallResult::ToolError(CANCELLED)
             }
             (Some(refused), _) => self.told(tool, refused, invocation).await.into(),
@@ -214,8 +227,11 @@ impl Executor {
                 if !handler.keeps_time() {
                     invocation.open();
                 }
-                let answer = Fenced::new(|| handler.call(Arc::clone(invocation))).instrument(terminal.span());
-                let answer = answer.map(|said| said.unwrap_or_else(|panic| CallResult::ToolError(panicked(panic))));
+                let answer = Fenced::new(|| handler.call(Arc::clone(invocation)))
+                    .instrument(terminal.span());
+                let answer = answer.map(|said| {
+                    said.unwrap_or_else(|panic| CallResult::ToolError(panicked(panic)))
+                });
                 let result = patience::wait(handler, invocation, answer).await.result();
                 let result = match invocation.caller.as_deref() {
                     Some(Caller { veiled: Some(veiled), .. }) => veiled.result(result),
@@ -245,7 +261,11 @@ impl Executor {
             // A caller that cancels a call knows that it runs.
             CallResult::ToolError(_) => invocation.abort.is_raised(),
         };
-        if is_known || self.shows(tool, invocation).await { result } else { CallResult::Refusal(Refusal::NotVisible) }
+        if is_known || self.shows(tool, invocation).await {
+            result
+        } else {
+            CallResult::Refusal(Refusal::NotVisible)
+        }
     }
 
     /// Whether the caller of a call that was refused or failed may see the tool.
@@ -279,7 +299,8 @@ impl Executor {
         caller: Option<Arc<Caller>>,
     ) -> Completion {
         let (invocation, unknown) = self.arrived(tool, call, options, caller);
-        let result = unknown.map_or(CallResult::ToolError(ToolError::NotFound), CallResult::Refusal);
+        let result =
+            unknown.map_or(CallResult::ToolError(ToolError::NotFound), CallResult::Refusal);
         Terminal::open(tool, invocation).close(result)
     }
 
@@ -304,7 +325,8 @@ impl Executor {
         if let Some(veiled) = caller.as_ref().and_then(|caller| caller.veiled.clone()) {
             events.veil(move |event| veiled.event(event));
         }
-        let overlays = Overlays { tenant: tenant.and_then(|tenant| tenant.overlay.clone()), call: overlay };
+        let overlays =
+            Overlays { tenant: tenant.and_then(|tenant| tenant.overlay.clone()), call: overlay };
         // The caller resolved the name, perhaps an alias, to this tool: what was checked is what runs.
         call.name.clone_from(&tool.definition().name);
         call.arguments = or_empty_object(call.arguments);
@@ -320,7 +342,9 @@ impl Executor {
             is_shared: self.is_shared(),
             overlays,
             files,
-            egress: caller.as_ref().map_or_else(OnceLock::new, |caller| caller.egress.clone().into()),
+            egress: caller
+                .as_ref()
+                .map_or_else(OnceLock::new, |caller| caller.egress.clone().into()),
             events: Arc::new(events),
             meter: caller.as_ref().map_or_else(Arc::default, |caller| Arc::clone(&caller.meter)),
             caller,
@@ -337,7 +361,10 @@ impl Executor {
 fn is_of_any_tool(refusal: &Refusal, invocation: &Invocation) -> bool {
     match refusal {
         Refusal::Overloaded { .. } => !invocation.remaining().is_zero(),
-        Refusal::NotVisible | Refusal::Restarting { .. } | Refusal::UnknownTenant | Refusal::NoTenant => true,
+        Refusal::NotVisible
+        | Refusal::Restarting { .. }
+        | Refusal::UnknownTenant
+        | Refusal::NoTenant => true,
         Refusal::InvalidArguments(_)
         | Refusal::NotAllowed
         | Refusal::CircuitOpen { .. }

@@ -47,7 +47,11 @@ const MAX_WORDS: usize = 2048;
 /// The payload of a panic as text, cut after [`MAX_WORDS`] characters. Rust cannot print a payload of unknown type, so the
 /// common types are tried one by one.
 pub(crate) fn text(panic: &(dyn Any + Send)) -> String {
-    shown(panic).unwrap_or_else(|| "a payload without text".to_owned()).chars().take(MAX_WORDS).collect()
+    shown(panic)
+        .unwrap_or_else(|| "a payload without text".to_owned())
+        .chars()
+        .take(MAX_WORDS)
+        .collect()
 }
 
 fn shown(panic: &(dyn Any + Send)) -> Option<String> {
@@ -59,7 +63,15 @@ fn shown(panic: &(dyn Any + Send)) -> Option<String> {
             })*
         };
     }
-    shown!(&str, String, Box<str>, Arc<str>, Cow<'static, str>, Box<dyn Error + Send + Sync>, Box<dyn Error + Send>);
+    shown!(
+        &str,
+        String,
+        Box<str>,
+        Arc<str>,
+        Cow<'static, str>,
+        Box<dyn Error + Send + Sync>,
+        Box<dyn Error + Send>
+    );
     shown!(serde_json::Value, io::Error, fmt::Error, bool, char, f32, f64);
     shown!(i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize);
     None
@@ -132,14 +144,19 @@ mod tests {
     #[test]
     fn nothing_gets_through() {
         let poll = |mut fenced: Fenced<'_, ()>| {
-            Pin::new(&mut fenced).poll(&mut Context::from_waker(Waker::noop())).map(|end| end.map_err(dispose))
+            Pin::new(&mut fenced)
+                .poll(&mut Context::from_waker(Waker::noop()))
+                .map(|end| end.map_err(dispose))
         };
         let bomb = || async {
             let _bomb = Bomb;
             std::future::pending::<()>().await;
         };
         assert_eq!(poll(Fenced::new(|| panic!("made"))), Poll::Ready(Err(())));
-        assert_eq!(poll(Fenced::new(|| Box::pin(async { panic!("polled") }))), Poll::Ready(Err(())));
+        assert_eq!(
+            poll(Fenced::new(|| Box::pin(async { panic!("polled") }))),
+            Poll::Ready(Err(()))
+        );
         assert_eq!(poll(Fenced::new(|| Box::pin(bomb()))), Poll::Pending, "and then it is dropped");
         assert_eq!(poll(Fenced::new(|| Box::pin(async {}))), Poll::Ready(Ok(())));
     }

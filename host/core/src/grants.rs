@@ -62,14 +62,26 @@ impl Access {
     }
 
     /// The access that a rule begins with, and the rest of the rule. `missing` is the error of a rule without a rest.
-    fn before<'a>(rule: &'a str, missing: &'static str, hint: &'static str) -> Result<(Self, &'a str), BadRule> {
+    fn before<'a>(
+        rule: &'a str,
+        missing: &'static str,
+        hint: &'static str,
+    ) -> Result<(Self, &'a str), BadRule> {
         let Some((word, rest)) = rule.split_once(' ') else {
             let absent = "the access is missing: `read` or `write`";
-            return Err(BadRule::new(rule, if Self::parse(rule).is_some() { missing } else { absent }, hint));
+            return Err(BadRule::new(
+                rule,
+                if Self::parse(rule).is_some() { missing } else { absent },
+                hint,
+            ));
         };
         let access = Self::parse(word).ok_or_else(|| {
             let word: String = word.chars().take(20).collect();
-            BadRule::new(rule, format!("`{}` is not an access: `read` or `write`", word.escape_debug()), hint)
+            BadRule::new(
+                rule,
+                format!("`{}` is not an access: `read` or `write`", word.escape_debug()),
+                hint,
+            )
         })?;
         Ok((access, rest.trim_matches(' ')))
     }
@@ -187,7 +199,11 @@ impl Directory {
     ///
     /// # Errors
     /// [`BadRule`] if the name is not an absolute path in its shortest form.
-    pub fn new(name: impl Into<String>, path: impl Into<PathBuf>, access: Access) -> Result<Self, BadRule> {
+    pub fn new(
+        name: impl Into<String>,
+        path: impl Into<PathBuf>,
+        access: Access,
+    ) -> Result<Self, BadRule> {
         let name = name.into();
         path::check(&name)?;
         Ok(Self { name, path: path.into(), access, room: Room::default() })

@@ -16,7 +16,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::call::{AbortSignal, CallContext, CallFiles, CallResult, DEFAULT_STOP_GRACE, Resume, ToolCall};
+use crate::call::{
+    AbortSignal, CallContext, CallFiles, CallResult, DEFAULT_STOP_GRACE, Resume, ToolCall,
+};
 use crate::egress::Budget;
 use crate::event::{CallEvents, Event, Events, LogLevel, LogSource};
 use crate::grants::Overlay;
@@ -35,7 +37,8 @@ pub type HandlerFuture<'a> = Pin<Box<dyn Future<Output = CallResult> + Send + 'a
 /// The future that [`Handler::visible`] returns.
 pub type VisibleFuture<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 /// The future that [`Handler::validate`] returns.
-pub type ValidateFuture<'a> = Pin<Box<dyn Future<Output = Result<Vec<Fault>, ToolError>> + Send + 'a>>;
+pub type ValidateFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<Vec<Fault>, ToolError>> + Send + 'a>>;
 
 /// The code of a tool. The executor checks the call before, enforces the deadline, and makes the receipt.
 pub trait Handler: Send + Sync + 'static {
@@ -234,10 +237,13 @@ impl Invocation {
     /// that there is more.
     pub(crate) fn denied(&self, denial: &Denial) {
         match self.meter.denials.fetch_add(1, Ordering::Relaxed) {
-            ..MAX_DENIALS => self.events.emit(|| Event::Denied { id: self.call.id.clone(), denial: denial.clone() }),
-            MAX_DENIALS => {
-                self.noted(LogLevel::Warn, format!("more than {MAX_DENIALS} denials: further denials are not reported"))
-            }
+            ..MAX_DENIALS => self
+                .events
+                .emit(|| Event::Denied { id: self.call.id.clone(), denial: denial.clone() }),
+            MAX_DENIALS => self.noted(
+                LogLevel::Warn,
+                format!("more than {MAX_DENIALS} denials: further denials are not reported"),
+            ),
             _ => {}
         }
     }
@@ -250,7 +256,12 @@ impl Invocation {
 
     /// Tells observers something that the host has to say about the call. Outside of the limit that the tool could use up.
     pub(crate) fn noted(&self, level: LogLevel, message: String) {
-        self.events.emit(|| Event::Log { id: self.call.id.clone(), source: LogSource::Host, level, message });
+        self.events.emit(|| Event::Log {
+            id: self.call.id.clone(),
+            source: LogSource::Host,
+            level,
+            message,
+        });
     }
 
     /// What the requests of this call may use together, all attempts at it included.
@@ -342,12 +353,17 @@ mod tests {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&heard);
         let call = ToolCall::new("1", "t", "{}");
-        let mut invocation = Invocation::aside(call, Value::Null, CallContext::default(), Limits::default());
+        let mut invocation =
+            Invocation::aside(call, Value::Null, CallContext::default(), Limits::default());
         let events = Events::to(Arc::new(move |event: Event| sink.lock().push(event)));
         invocation.events = Arc::new(CallEvents::new(events));
         invocation.open();
         for _ in 0..3 * MAX_DENIALS {
-            invocation.denied(&Denial { layer: Layer::Granted, request: "GET".into(), grant: Some("http".into()) });
+            invocation.denied(&Denial {
+                layer: Layer::Granted,
+                request: "GET".into(),
+                grant: Some("http".into()),
+            });
         }
         let heard = heard.lock();
         let (denied, more) = heard[1..].split_at(MAX_DENIALS as usize);

@@ -145,7 +145,9 @@ impl<'de> Deserialize<'de> for Json {
 }
 
 /// A member that is there: `null` is a value, and not the same as none.
-pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
+pub(crate) fn present<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Json>, D::Error> {
     Json::deserialize(deserializer).map(Some)
 }
 
@@ -166,7 +168,10 @@ pub(crate) fn is_too_deep(tree: &Value) -> bool {
 }
 
 /// A member that a value of this kind must have.
-pub(crate) fn needed<T, E: serde::de::Error>(member: Option<T>, name: &'static str) -> Result<T, E> {
+pub(crate) fn needed<T, E: serde::de::Error>(
+    member: Option<T>,
+    name: &'static str,
+) -> Result<T, E> {
     member.ok_or_else(|| E::missing_field(name))
 }
 
@@ -234,14 +239,21 @@ mod tests {
         assert!(serde_json::from_str::<Json>(&nested(MAX_DEPTH + 1)).is_err());
         assert!(Json::parse(format!("\"{}\\\"[\"", "[".repeat(500))).is_ok());
         let tree = |levels| (1..levels).fold(json!([]), |inner, _| json!({"a": [], "b": inner}));
-        assert!(!is_too_deep(&tree(MAX_DEPTH)) && is_too_deep(&tree(MAX_DEPTH + 1)) && is_too_deep(&tree(3000)));
+        assert!(
+            !is_too_deep(&tree(MAX_DEPTH))
+                && is_too_deep(&tree(MAX_DEPTH + 1))
+                && is_too_deep(&tree(3000))
+        );
     }
 
     #[test]
     fn strict_refuses_what_could_be_read_twice() {
         for bad in AMBIGUOUS_OR_INVALID {
             assert!(matches!(parse_strict(bad), Err(JsonFault::Syntax { .. })), "{bad}");
-            assert!(Json::parse(bad.into()).is_err() && serde_json::from_str::<Json>(bad).is_err(), "{bad}");
+            assert!(
+                Json::parse(bad.into()).is_err() && serde_json::from_str::<Json>(bad).is_err(),
+                "{bad}"
+            );
         }
         let text = r#"{"n":18446744073709551615,"f":-0.5,"s":"ü","l":[null,true]}"#;
         assert_eq!(parse_strict(text), Ok(serde_json::from_str(text).unwrap()));
@@ -263,10 +275,28 @@ mod tests {
             ("1e-999", json!(0.0)),
             ("0.1", json!(0.1)),
         ] {
-            assert_eq!(parse_strict(text).map(|value| value.to_string()), Ok(read.to_string()), "{text}");
+            assert_eq!(
+                parse_strict(text).map(|value| value.to_string()),
+                Ok(read.to_string()),
+                "{text}"
+            );
             assert_eq!(Json::parse(text.to_owned()).unwrap().as_str(), text);
         }
-        for bad in ["1e999", "-1e999", "01", "-01", "+1", ".5", "1.", "1e", "0x1", "NaN", "-Infinity", "--1", "1_000"] {
+        for bad in [
+            "1e999",
+            "-1e999",
+            "01",
+            "-01",
+            "+1",
+            ".5",
+            "1.",
+            "1e",
+            "0x1",
+            "NaN",
+            "-Infinity",
+            "--1",
+            "1_000",
+        ] {
             assert!(matches!(parse_strict(bad), Err(JsonFault::Syntax { .. })), "{bad}");
         }
     }

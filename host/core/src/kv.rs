@@ -68,7 +68,9 @@ pub struct Page {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// The key, the prefix or the cursor is not valid.
-    #[error("a key must have 1 to {MAX_KEY} bytes, and a cursor must be the one that the previous page returned")]
+    #[error(
+        "a key must have 1 to {MAX_KEY} bytes, and a cursor must be the one that the previous page returned"
+    )]
     InvalidKey,
     /// The quota is used up. The text can be shown to the tool.
     #[error("{0}")]
@@ -104,7 +106,13 @@ pub trait KeyStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// As above.
-    fn set(&self, namespace: &Namespace, key: &str, data: &[u8], ttl: Option<Duration>) -> Result<u64, StoreError>;
+    fn set(
+        &self,
+        namespace: &Namespace,
+        key: &str,
+        data: &[u8],
+        ttl: Option<Duration>,
+    ) -> Result<u64, StoreError>;
 
     /// Removes a key. Returns whether it existed.
     ///
@@ -133,7 +141,13 @@ pub trait KeyStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// As above.
-    fn list(&self, namespace: &Namespace, prefix: &str, cursor: Option<&str>, most: usize) -> Result<Page, StoreError>;
+    fn list(
+        &self,
+        namespace: &Namespace,
+        prefix: &str,
+        cursor: Option<&str>,
+        most: usize,
+    ) -> Result<Page, StoreError>;
 }
 
 #[cfg(test)]

@@ -51,7 +51,11 @@ pub struct Message {
 
 impl Message {
     /// A message with this content and nothing beside it.
-    pub fn new(tool_call_id: impl Into<String>, name: impl Into<String>, content: impl Into<String>) -> Self {
+    pub fn new(
+        tool_call_id: impl Into<String>,
+        name: impl Into<String>,
+        content: impl Into<String>,
+    ) -> Self {
         Self {
             tool_call_id: tool_call_id.into(),
             name: name.into(),

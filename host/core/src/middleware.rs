@@ -138,7 +138,11 @@ mod tests {
     }
 
     impl Middleware for Switch {
-        fn call<'a>(&'a self, next: &'a dyn Handler, invocation: Arc<Invocation>) -> HandlerFuture<'a> {
+        fn call<'a>(
+            &'a self,
+            next: &'a dyn Handler,
+            invocation: Arc<Invocation>,
+        ) -> HandlerFuture<'a> {
             if self.is_on {
                 return Box::pin(async { CallResult::Outcome(Outcome::ok(json!("middleware"))) });
             }
@@ -151,7 +155,8 @@ mod tests {
         for (is_on, expected) in [(true, "middleware"), (false, "handler")] {
             let handler = Layered { middleware: Switch { is_on }, inner: Arc::new(Inner) };
             let call = ToolCall::new("1", "t", "{}");
-            let aside = Invocation::aside(call, Value::Null, CallContext::default(), Limits::default());
+            let aside =
+                Invocation::aside(call, Value::Null, CallContext::default(), Limits::default());
             let invocation = Arc::new(aside);
             let result = handler.call(Arc::clone(&invocation)).now_or_never().unwrap();
             assert_eq!(result.value().map(|value| value.to_value()), Some(json!(expected)));

@@ -28,15 +28,22 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     if name.len() > LONGEST {
         return None;
     }
-    let candidates = candidates.into_iter().filter(|candidate| candidate.len() <= LONGEST).take(CANDIDATES);
+    let candidates =
+        candidates.into_iter().filter(|candidate| candidate.len() <= LONGEST).take(CANDIDATES);
     let candidates: Vec<_> = candidates.collect();
-    let known = |ending: &str| candidates.iter().find(|candidate| candidate.eq_ignore_ascii_case(ending));
+    let known =
+        |ending: &str| candidates.iter().find(|candidate| candidate.eq_ignore_ascii_case(ending));
     if let Some(candidate) = endings(name).into_iter().find_map(known) {
         return Some(*candidate);
     }
     candidates
         .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&name.to_lowercase(), &candidate.to_lowercase()), candidate))
+        .map(|candidate| {
+            (
+                strsim::damerau_levenshtein(&name.to_lowercase(), &candidate.to_lowercase()),
+                candidate,
+            )
+        })
         .filter(|(distance, _)| *distance <= tolerance(name))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
@@ -45,7 +52,8 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 /// A name, and what stands after each of its separators, the longest first.
 fn endings(name: &str) -> Vec<&str> {
     let after = SEPARATORS.iter().flat_map(|separator| name.match_indices(separator));
-    let mut endings: Vec<_> = after.filter_map(|(at, separator)| name.get(at + separator.len()..)).collect();
+    let mut endings: Vec<_> =
+        after.filter_map(|(at, separator)| name.get(at + separator.len()..)).collect();
     endings.push(name);
     endings.sort_unstable_by_key(|ending| std::cmp::Reverse(ending.len()));
     endings
@@ -111,8 +119,21 @@ mod tests {
                 assert_eq!(look_alike([name, alike]), (alike != name).then_some((alike, name)));
             }
         }
-        let all =
-            ["get_user", "get_users", "getuser", "set_user", "v1_1", "v11", "v2", "map", "mop", "a", "b", "10", "12"];
+        let all = [
+            "get_user",
+            "get_users",
+            "getuser",
+            "set_user",
+            "v1_1",
+            "v11",
+            "v2",
+            "map",
+            "mop",
+            "a",
+            "b",
+            "10",
+            "12",
+        ];
         assert!(refused >= 50, "{refused}");
         assert_eq!(look_alike(all), None);
         assert_eq!(look_alike(["a", "b", "a"]), None, "the same name is no look-alike of itself");
@@ -137,7 +158,11 @@ mod tests {
             ("functions.", None),
             ("<|", None),
         ] {
-            assert_eq!(nearest(asked, ["calculator", "jq", "book_table", "calc__jq_all"]), expected, "{asked}");
+            assert_eq!(
+                nearest(asked, ["calculator", "jq", "book_table", "calc__jq_all"]),
+                expected,
+                "{asked}"
+            );
         }
     }
 }

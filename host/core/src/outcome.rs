@@ -61,32 +61,43 @@ impl Outcome {
         let json = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.as_str().len());
         let bytes = match self {
             Self::Ok(output) => {
-                let extensions = output.extensions.iter().map(|(name, value)| name.len() + value.as_str().len());
+                let extensions =
+                    output.extensions.iter().map(|(name, value)| name.len() + value.as_str().len());
                 output.value.as_str().len()
                     + output.message.as_ref().map_or(0, String::len)
                     + output.parts.iter().map(Part::size).sum::<usize>()
                     + extensions.sum::<usize>()
             }
             Self::Error(error) => error.message.len() + json(&error.data),
-            Self::AskUser(ask) => ask.question.len() + json(&ask.options) + json(&ask.answer_schema) + json(&ask.state),
+            Self::AskUser(ask) => {
+                ask.question.len()
+                    + json(&ask.options)
+                    + json(&ask.answer_schema)
+                    + json(&ask.state)
+            }
             Self::Halt(halt) => halt.reason.len() + halt.result.as_str().len(),
         };
         bytes as u64
     }
 
     /// Looks at every part that is JSON, until one is not as it should be.
-    pub(crate) fn each_json<E>(&self, mut look: impl FnMut(&'static str, &Json) -> Result<(), E>) -> Result<(), E> {
+    pub(crate) fn each_json<E>(
+        &self,
+        mut look: impl FnMut(&'static str, &Json) -> Result<(), E>,
+    ) -> Result<(), E> {
         match self {
             Self::Ok(output) => {
                 look("value", &output.value)?;
                 output.extensions.values().try_for_each(|json| look("extensions", json))
             }
             Self::Error(error) => error.data.iter().try_for_each(|json| look("data", json)),
-            Self::AskUser(ask) => {
-                [("options", &ask.options), ("answer_schema", &ask.answer_schema), ("state", &ask.state)]
-                    .into_iter()
-                    .try_for_each(|(name, json)| json.iter().try_for_each(|json| look(name, json)))
-            }
+            Self::AskUser(ask) => [
+                ("options", &ask.options),
+                ("answer_schema", &ask.answer_schema),
+                ("state", &ask.state),
+            ]
+            .into_iter()
+            .try_for_each(|(name, json)| json.iter().try_for_each(|json| look(name, json))),
             Self::Halt(halt) => look("result", &halt.result),
         }
     }
@@ -153,7 +164,13 @@ pub struct Output {
 impl Output {
     /// This value and nothing else.
     pub fn new(value: impl Into<Json>) -> Self {
-        Self { value: value.into(), message: None, parts: Vec::new(), end_turn: false, extensions: BTreeMap::new() }
+        Self {
+            value: value.into(),
+            message: None,
+            parts: Vec::new(),
+            end_turn: false,
+            extensions: BTreeMap::new(),
+        }
     }
 
     /// A message without a value: the value is `null`, and the model gets the message.

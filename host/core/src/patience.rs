@@ -31,7 +31,9 @@ impl Waited<CallResult> {
     /// How the call ends. A late refusal or error is kept: it says more than that it was late.
     pub(crate) fn result(self) -> CallResult {
         match self {
-            Self::Late(CallResult::Outcome(_), timeout) => CallResult::ToolError(ToolError::Timeout(timeout)),
+            Self::Late(CallResult::Outcome(_), timeout) => {
+                CallResult::ToolError(ToolError::Timeout(timeout))
+            }
             Self::InTime(result) | Self::Late(result, _) => result,
             Self::Not(error) => CallResult::ToolError(error),
         }
@@ -89,5 +91,9 @@ pub(crate) fn blocked(invocation: &Invocation) -> Timeout {
 
 /// The end of a handler that was at work when its time was over.
 pub(crate) fn running(invocation: &Invocation) -> Timeout {
-    Timeout::Deadline { budget: invocation.limits.timeout, used: invocation.started.elapsed(), stdout: None }
+    Timeout::Deadline {
+        budget: invocation.limits.timeout,
+        used: invocation.started.elapsed(),
+        stdout: None,
+    }
 }

@@ -79,7 +79,9 @@ impl Failure {
     #[must_use]
     pub fn errors(&self) -> Vec<String> {
         match self {
-            Self::Refusal(Refusal::InvalidArguments(faults)) => faults.iter().map(ToString::to_string).collect(),
+            Self::Refusal(Refusal::InvalidArguments(faults)) => {
+                faults.iter().map(ToString::to_string).collect()
+            }
             Self::Error(_) | Self::ToolError(_) | Self::Refusal(_) => vec![self.to_string()],
         }
     }
@@ -90,9 +92,9 @@ impl Failure {
     pub fn data(&self) -> Option<Cow<'_, Json>> {
         match self {
             Self::Error(error) => error.data.as_ref().map(Cow::Borrowed),
-            Self::ToolError(error) => {
-                error.stdout().map(|stdout| Cow::Owned(serde_json::json!({ "stdout": stdout }).into()))
-            }
+            Self::ToolError(error) => error
+                .stdout()
+                .map(|stdout| Cow::Owned(serde_json::json!({ "stdout": stdout }).into())),
             Self::Refusal(_) => None,
         }
     }
@@ -151,7 +153,9 @@ impl OnToolError {
     /// Decides with a function that can block. It is called once per failure, on a thread of its own, so it sees none
     /// of the call's task-locals; the run's runtime and tracing span are entered there. It has as much time as the call
     /// had, counted anew. If it panics, or does not return in time, the run halts.
-    pub fn decide(function: impl Fn(&ToolCall, &Failure) -> Verdict + Send + Sync + 'static) -> Self {
+    pub fn decide(
+        function: impl Fn(&ToolCall, &Failure) -> Verdict + Send + Sync + 'static,
+    ) -> Self {
         Self::Decide(Policy(PolicyKind::Blocking(Arc::new(function))))
     }
 
@@ -167,7 +171,9 @@ impl OnToolError {
     ///     false => Verdict::Halt,
     /// });
     /// ```
-    pub fn decide_async<Answer>(function: impl Fn(ToolCall, Failure) -> Answer + Send + Sync + 'static) -> Self
+    pub fn decide_async<Answer>(
+        function: impl Fn(ToolCall, Failure) -> Answer + Send + Sync + 'static,
+    ) -> Self
     where
         Answer: Future<Output = Verdict> + Send + 'static,
     {

@@ -6,7 +6,9 @@
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::Path;
 
 use rustix::fs::OFlags;
@@ -44,7 +46,9 @@ impl From<Unfit> for io::Error {
     fn from(unfit: Unfit) -> Self {
         match unfit {
             Unfit::Unmade(error) | Unfit::Unopened(error) | Unfit::Unread(error) => error,
-            Unfit::Link | Unfit::NotPlain | Unfit::Foreign | Unfit::Writable | Unfit::Readable => Self::other(unfit),
+            Unfit::Link | Unfit::NotPlain | Unfit::Foreign | Unfit::Writable | Unfit::Readable => {
+                Self::other(unfit)
+            }
         }
     }
 }
@@ -61,7 +65,11 @@ pub(crate) fn open(path: &Path, access: Access) -> Result<File, Unfit> {
 /// What is known of a file that no other user could have read or written.
 pub(crate) fn alone(file: &File) -> Result<Metadata, Unfit> {
     let found = file.metadata().map_err(Unfit::Unread)?;
-    if is_ours(&found, ANYTHING) || !stands(Defence::PrivateFile) { Ok(found) } else { Err(Unfit::Readable) }
+    if is_ours(&found, ANYTHING) || !stands(Defence::PrivateFile) {
+        Ok(found)
+    } else {
+        Err(Unfit::Readable)
+    }
 }
 
 /// The same of a plain file that is not opened for it: where processes lock a file, to close it gives up this process's locks.
@@ -73,7 +81,11 @@ pub(crate) fn looked_at(path: &Path) -> Result<Metadata, Unfit> {
     if !found.is_file() {
         return Err(Unfit::NotPlain);
     }
-    if is_ours(&found, ANYTHING) || !stands(Defence::PrivateFile) { Ok(found) } else { Err(Unfit::Readable) }
+    if is_ours(&found, ANYTHING) || !stands(Defence::PrivateFile) {
+        Ok(found)
+    } else {
+        Err(Unfit::Readable)
+    }
 }
 
 /// Makes a directory if it is not there, and sees to it that no other user can write it.
@@ -88,7 +100,10 @@ pub(crate) fn directory(dir: &Path) -> Result<(), Unfit> {
 
 /// A file in a directory that has no name yet that anybody looks for.
 pub(crate) fn nameless(dir: &Path) -> io::Result<NamedTempFile> {
-    tempfile::Builder::new().prefix("new-").permissions(Permissions::from_mode(0o600)).tempfile_in(dir)
+    tempfile::Builder::new()
+        .prefix("new-")
+        .permissions(Permissions::from_mode(0o600))
+        .tempfile_in(dir)
 }
 
 /// Gives a whole file its name. The first file to get the name keeps it.
@@ -147,25 +162,41 @@ mod tests {
         let at = |name: &str| dir.path().join(name);
         publish(nameless(dir.path()).unwrap(), &at("file")).unwrap();
         std::os::unix::fs::symlink("file", at("link")).unwrap();
-        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
-            .unwrap();
-        for (name, expected) in
-            [("file", "fit"), ("link", "cannot be opened, or is a link"), ("pipe", "is not a plain file")]
-        {
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            at("pipe"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RWXU,
+            0,
+        )
+        .unwrap();
+        for (name, expected) in [
+            ("file", "fit"),
+            ("link", "cannot be opened, or is a link"),
+            ("pipe", "is not a plain file"),
+        ] {
             for access in [Access::Read, Access::Write] {
                 assert_eq!(said(open(&at(name), access)), expected, "{name}");
             }
         }
-        for (name, expected) in [("file", "fit"), ("link", "is a link"), ("pipe", "is not a plain file")] {
+        for (name, expected) in
+            [("file", "fit"), ("link", "is a link"), ("pipe", "is not a plain file")]
+        {
             assert_eq!(said(looked_at(&at(name))), expected, "{name}");
         }
         let missing: io::Error = open(&at("missing"), Access::Read).unwrap_err().into();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
-        for (mode, expected) in
-            [(0o600, "fit"), (0o640, "can be read or written by others"), (0o602, "can be read or written by others")]
-        {
+        for (mode, expected) in [
+            (0o600, "fit"),
+            (0o640, "can be read or written by others"),
+            (0o602, "can be read or written by others"),
+        ] {
             fs::set_permissions(at("file"), Permissions::from_mode(mode)).unwrap();
-            assert_eq!(said(alone(&open(&at("file"), Access::Read).unwrap())), expected, "{mode:o}");
+            assert_eq!(
+                said(alone(&open(&at("file"), Access::Read).unwrap())),
+                expected,
+                "{mode:o}"
+            );
             assert_eq!(said(looked_at(&at("file"))), expected, "{mode:o}");
         }
         assert_eq!(said(directory(&at("a/b"))), "fit");

@@ -119,8 +119,12 @@ impl Provider {
     }
 
     /// The list, and why the first tool that is left out has no form.
-    fn listed<'a>(self, definitions: impl IntoIterator<Item = &'a Definition>) -> (Converted, Option<ProviderError>) {
-        let (mut tools, mut notes, mut names, mut first) = (Vec::new(), Vec::new(), BTreeSet::new(), None);
+    fn listed<'a>(
+        self,
+        definitions: impl IntoIterator<Item = &'a Definition>,
+    ) -> (Converted, Option<ProviderError>) {
+        let (mut tools, mut notes, mut names, mut first) =
+            (Vec::new(), Vec::new(), BTreeSet::new(), None);
         for definition in definitions {
             let noted = notes.len();
             let mut changes = Changes::new(self, &definition.name, &mut notes);
@@ -146,15 +150,21 @@ impl Provider {
         changes: &mut Changes<'_>,
     ) -> Result<Value, ProviderError> {
         if check_name(&definition.name).is_err() {
-            return Err(changes.refusal("/name", "the name must be 1 to 64 of the characters A-Z a-z 0-9 _ -"));
+            return Err(changes
+                .refusal("/name", "the name must be 1 to 64 of the characters A-Z a-z 0-9 _ -"));
         }
         if !is_new {
             return Err(changes.refusal("/name", "there are two tools of this name"));
         }
-        for (pointer, schema) in [("/parameters", &definition.parameters), ("/output", &definition.output)] {
-            let is_too_large = |schema: &Value| is_too_deep(schema) || Json::from(schema.clone()).check_size().is_err();
+        for (pointer, schema) in
+            [("/parameters", &definition.parameters), ("/output", &definition.output)]
+        {
+            let is_too_large = |schema: &Value| {
+                is_too_deep(schema) || Json::from(schema.clone()).check_size().is_err()
+            };
             if schema.as_ref().is_some_and(is_too_large) {
-                return Err(changes.refusal(pointer, "the schema is nested too deep or has too many values"));
+                return Err(changes
+                    .refusal(pointer, "the schema is nested too deep or has too many values"));
             }
         }
         if definition.output.is_some() && self != Self::Mcp {

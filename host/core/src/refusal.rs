@@ -122,8 +122,12 @@ impl ResumeFault {
     fn hint(self) -> &'static str {
         match self {
             Self::Missing => "send the state of the question with the answer",
-            Self::Tampered => "send the state of the question unchanged, to a host with the same key",
-            Self::Expired | Self::Upgraded => "call the tool without an answer, so that it asks again",
+            Self::Tampered => {
+                "send the state of the question unchanged, to a host with the same key"
+            }
+            Self::Expired | Self::Upgraded => {
+                "call the tool without an answer, so that it asks again"
+            }
             Self::Foreign => "send the answer for the tenant that the question was for",
             Self::OtherTool => "call the tool that asked the question",
             Self::OtherArguments => "send the arguments of the call that asked the question",
@@ -140,7 +144,9 @@ impl fmt::Display for ResumeFault {
             Self::Foreign => "the question was asked for another tenant",
             Self::OtherTool => "the question was asked by another tool",
             Self::Upgraded => "the tool has changed since it asked the question",
-            Self::OtherArguments => "the arguments are not those of the call that asked the question",
+            Self::OtherArguments => {
+                "the arguments are not those of the call that asked the question"
+            }
         })
     }
 }
@@ -181,17 +187,25 @@ impl Refusal {
             }
             Self::NotAllowed => "change the arguments, or call another tool",
             Self::CircuitOpen { .. } => "wait, and find out why the previous calls failed",
-            Self::Overloaded { .. } => "wait, make fewer calls at the same time, or configure more cells",
-            Self::Restarting { .. } => "wait; the host's log says why the process ended or does not start",
+            Self::Overloaded { .. } => {
+                "wait, make fewer calls at the same time, or configure more cells"
+            }
+            Self::Restarting { .. } => {
+                "wait; the host's log says why the process ended or does not start"
+            }
             Self::Quarantined => {
                 "tell the operator: the host's log has the error; `Component::reinstate` or a restart of the host enables the tool again"
             }
-            Self::Unavailable => "tell the operator: the host's log says why the tool's code cannot be loaded",
+            Self::Unavailable => {
+                "tell the operator: the host's log says why the tool's code cannot be loaded"
+            }
             Self::UnsetSecret(_) => {
                 "tell the operator, who has to set the value; `toolcell check` says what is wrong with it"
             }
             Self::UnknownTenant => "name a tenant that the host has defined, or define this one",
-            Self::NoTenant => "name the tenant that the call is for, in `tenant` of the call's context",
+            Self::NoTenant => {
+                "name the tenant that the call is for, in `tenant` of the call's context"
+            }
             Self::InvalidAnswer(_) => "correct the answer, and send it again with the same state",
             Self::Resume(fault) => fault.hint(),
         }
@@ -201,9 +215,9 @@ impl Refusal {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::CircuitOpen { retry_after } | Self::Overloaded { retry_after } | Self::Restarting { retry_after } => {
-                Some(*retry_after)
-            }
+            Self::CircuitOpen { retry_after }
+            | Self::Overloaded { retry_after }
+            | Self::Restarting { retry_after } => Some(*retry_after),
             Self::InvalidArguments(_)
             | Self::NotVisible
             | Self::NotAllowed
@@ -225,7 +239,11 @@ impl fmt::Display for Refusal {
             Self::NotVisible => f.write_str("this tool is not available in this context"),
             Self::NotAllowed => f.write_str("this call of the tool is not allowed"),
             Self::CircuitOpen { retry_after } => {
-                write!(f, "the tool failed too often and is paused; try again in {} ms", retry_after.as_millis())
+                write!(
+                    f,
+                    "the tool failed too often and is paused; try again in {} ms",
+                    retry_after.as_millis()
+                )
             }
             Self::Overloaded { retry_after } => {
                 write!(f, "all cells are busy; try again in {} ms", retry_after.as_millis())
@@ -237,18 +255,26 @@ impl fmt::Display for Refusal {
                     retry_after.as_millis()
                 )
             }
-            Self::Quarantined => {
-                f.write_str("this tool is disabled, because the host failed too often while it ran the tool")
+            Self::Quarantined => f.write_str(
+                "this tool is disabled, because the host failed too often while it ran the tool",
+            ),
+            Self::Unavailable => {
+                f.write_str("the code of this tool cannot be loaded at the moment")
             }
-            Self::Unavailable => f.write_str("the code of this tool cannot be loaded at the moment"),
             Self::UnsetSecret(names) => {
                 let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
-                let (secrets, have) = if names.len() == 1 { ("secret", "has") } else { ("secrets", "have") };
+                let (secrets, have) =
+                    if names.len() == 1 { ("secret", "has") } else { ("secrets", "have") };
                 let names = names.join(", ");
-                write!(f, "the {secrets} {names} {have} no usable value; calls of this tool are refused")
+                write!(
+                    f,
+                    "the {secrets} {names} {have} no usable value; calls of this tool are refused"
+                )
             }
             Self::UnknownTenant => f.write_str("this host has not defined the tenant of this call"),
-            Self::NoTenant => f.write_str("the call names no tenant, and this host serves defined tenants only"),
+            Self::NoTenant => {
+                f.write_str("the call names no tenant, and this host serves defined tenants only")
+            }
             Self::InvalidAnswer(faults) => {
                 f.write_str("the answer does not fit the question: ")?;
                 write_faults(f, faults)
@@ -283,7 +309,10 @@ impl Serialize for Refusal {
             map.serialize_entry("secrets", names)?;
         }
         if let Some(retry_after) = self.retry_after() {
-            map.serialize_entry("retry_after_ms", &u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX))?;
+            map.serialize_entry(
+                "retry_after_ms",
+                &u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX),
+            )?;
         }
         map.end()
     }

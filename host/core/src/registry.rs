@@ -93,7 +93,9 @@ impl Registry {
         let mut toolbox = self.0.write();
         let mut names = BTreeSet::new();
         let mut asked = tools.iter().map(|tool| &tool.definition().name);
-        if let Some(name) = asked.find(|name| toolbox.0.places.contains_key(*name) || !names.insert(*name)) {
+        if let Some(name) =
+            asked.find(|name| toolbox.0.places.contains_key(*name) || !names.insert(*name))
+        {
             // The refused tools are dropped after the lock is released: their handlers are the embedder's code.
             drop(toolbox);
             return Err(Error::duplicate_tool(name));
@@ -172,7 +174,12 @@ impl Registry {
     ///
     /// # Cancel safety
     /// As [`Executor::call`].
-    pub async fn call(&self, executor: &Executor, call: ToolCall, options: CallOptions) -> Result<Completion, Error> {
+    pub async fn call(
+        &self,
+        executor: &Executor,
+        call: ToolCall,
+        options: CallOptions,
+    ) -> Result<Completion, Error> {
         let tool = self.toolbox().resolve(&call.name)?.clone();
         Ok(executor.call(&tool, call, options).await)
     }
@@ -184,7 +191,9 @@ impl Registry {
     /// May be dropped.
     pub async fn visible_tools(&self, context: &CallContext) -> Vec<Tool> {
         let tools: Vec<_> = self.toolbox().tools().cloned().collect();
-        let asked = tools.into_iter().map(|tool| async move { tool.is_visible(context).await.then_some(tool) });
+        let asked = tools
+            .into_iter()
+            .map(|tool| async move { tool.is_visible(context).await.then_some(tool) });
         stream::iter(asked).buffered(ASKED_AT_ONCE).filter_map(std::future::ready).collect().await
     }
 
@@ -209,7 +218,10 @@ impl Registry {
     /// The statistics of every tool by its name, in the order of registration.
     #[must_use]
     pub fn all_statistics(&self) -> Vec<(String, Statistics)> {
-        self.toolbox().tools().map(|tool| (tool.definition().name.clone(), tool.statistics())).collect()
+        self.toolbox()
+            .tools()
+            .map(|tool| (tool.definition().name.clone(), tool.statistics()))
+            .collect()
     }
 
     /// The last failure that a tool's statistics count. `None` if there was none, or if the name is not registered.
@@ -236,7 +248,8 @@ impl Toolbox {
     /// # Errors
     /// [`Error::is_unknown_tool`], with the nearest name as a hint.
     pub fn resolve(&self, name: &str) -> Result<&Tool, Error> {
-        self.get(name).ok_or_else(|| Error::no_such_tool(name, self.0.places.keys().cloned().collect()))
+        self.get(name)
+            .ok_or_else(|| Error::no_such_tool(name, self.0.places.keys().cloned().collect()))
     }
 
     /// Tells a model that no tool has this name, and the nearest name that it may know of: one that is allowed, of a tool that is
@@ -282,8 +295,12 @@ mod tests {
         assert_eq!(names, ["b", "c", "a"], "in the order of registration");
         assert!(registry.unregister("b").is_some() && registry.unregister("b").is_none());
         assert!(registry.is_registered("a") && !registry.is_registered("b"));
-        let names: Vec<_> = registry.toolbox().tools().map(|tool| tool.definition().name.clone()).collect();
-        assert_eq!((names, registry.get("a").unwrap().definition().name.as_str()), (vec!["c".into(), "a".into()], "a"));
+        let names: Vec<_> =
+            registry.toolbox().tools().map(|tool| tool.definition().name.clone()).collect();
+        assert_eq!(
+            (names, registry.get("a").unwrap().definition().name.as_str()),
+            (vec!["c".into(), "a".into()], "a")
+        );
         assert_eq!(before.tools().count(), 1, "a toolbox stays as it was taken");
         let unknown = before.resolve("bb").unwrap_err();
         assert!(before.resolve("b").is_ok() && unknown.hint().contains('b'));
@@ -345,7 +362,10 @@ mod tests {
     fn an_iterator_may_look_at_the_registry_that_it_fills() {
         let registry = Registry::new();
         let tools = ["a", "b"].into_iter().map(|name| {
-            assert!(registry.0.try_write().is_some(), "the registry is not locked while tools are made");
+            assert!(
+                registry.0.try_write().is_some(),
+                "the registry is not locked while tools are made"
+            );
             tool(name)
         });
         registry.register_all(tools).unwrap();

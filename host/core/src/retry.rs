@@ -135,7 +135,9 @@ impl Retry {
         let units = match self.growth {
             Growth::Fixed => 1,
             Growth::Linear => failed,
-            Growth::Exponential | Growth::ExponentialWithJitter => 2_u32.saturating_pow(failed.saturating_sub(1)),
+            Growth::Exponential | Growth::ExponentialWithJitter => {
+                2_u32.saturating_pow(failed.saturating_sub(1))
+            }
         };
         let full = self.unit.saturating_mul(units).min(self.max_delay);
         match self.growth {
@@ -225,11 +227,17 @@ impl Retrying {
 /// The last attempt had what was left of the call's time: its timeout is told as the call's.
 fn of_the_call(call: &Invocation, result: CallResult) -> CallResult {
     let CallResult::ToolError(ToolError::Timeout(timeout)) = result else { return result };
-    CallResult::ToolError(ToolError::Timeout(timeout.lasting(call.limits.timeout, call.started.elapsed())))
+    CallResult::ToolError(ToolError::Timeout(
+        timeout.lasting(call.limits.timeout, call.started.elapsed()),
+    ))
 }
 
 impl Middleware for Retrying {
-    fn call<'a>(&'a self, inner: &'a dyn Handler, invocation: Arc<Invocation>) -> HandlerFuture<'a> {
+    fn call<'a>(
+        &'a self,
+        inner: &'a dyn Handler,
+        invocation: Arc<Invocation>,
+    ) -> HandlerFuture<'a> {
         Box::pin(self.answer(inner, invocation))
     }
 }

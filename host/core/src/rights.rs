@@ -113,17 +113,25 @@ impl Denial {
     fn sentence(&self) -> String {
         let Self { layer, request, .. } = self;
         match layer {
-            Layer::Declared => format!("`{request}` is denied: the tool does not declare that it needs it"),
+            Layer::Declared => {
+                format!("`{request}` is denied: the tool does not declare that it needs it")
+            }
             Layer::Granted => format!("`{request}` is denied: it was not granted"),
             Layer::Tool => format!("`{request}` is denied for this tool"),
             Layer::Tenant => format!("`{request}` is denied for this tenant"),
             Layer::Call => format!("`{request}` is denied for this call"),
-            Layer::Caller => format!("`{request}` is denied: the tool that made this call does not have this right"),
+            Layer::Caller => format!(
+                "`{request}` is denied: the tool that made this call does not have this right"
+            ),
             Layer::Secrets => {
-                format!("`{request}` is denied: it contains the value of a secret that is not bound to its destination")
+                format!(
+                    "`{request}` is denied: it contains the value of a secret that is not bound to its destination"
+                )
             }
             Layer::Network => {
-                format!("`{request}` is denied: its host is on a private network that its grant does not name")
+                format!(
+                    "`{request}` is denied: its host is on a private network that its grant does not name"
+                )
             }
             Layer::Host => format!("`{request}` is denied: no tool gets a socket"),
         }
@@ -134,7 +142,9 @@ impl Denial {
     pub fn hint(&self) -> String {
         let by = |how: &str| match &self.grant {
             Some(grant) => format!("to allow it, {how}: {grant}"),
-            None => "no grant can allow it: the request is too long to be written as a grant".to_owned(),
+            None => {
+                "no grant can allow it: the request is too long to be written as a grant".to_owned()
+            }
         };
         match self.layer {
             Layer::Declared => {
@@ -193,11 +203,18 @@ impl Rights {
     ///
     /// # Errors
     /// [`BadRule`] when the definition declares a need that cannot be read.
-    pub fn in_component(granted: Arc<Grants>, definition: &Definition, tools: &[Definition]) -> Result<Self, BadRule> {
+    pub fn in_component(
+        granted: Arc<Grants>,
+        definition: &Definition,
+        tools: &[Definition],
+    ) -> Result<Self, BadRule> {
         let others_count = stands(Defence::SilentTools);
-        let is_narrowed = !definition.needs.is_empty() || others_count && tools.iter().any(Definition::declares_needs);
-        let declared = if is_narrowed { Some(Arc::new(declared(&definition.needs)?)) } else { None };
-        let rights = Self { declared, tool_name: definition.name.as_str().into(), ..Self::default() };
+        let is_narrowed = !definition.needs.is_empty()
+            || others_count && tools.iter().any(Definition::declares_needs);
+        let declared =
+            if is_narrowed { Some(Arc::new(declared(&definition.needs)?)) } else { None };
+        let rights =
+            Self { declared, tool_name: definition.name.as_str().into(), ..Self::default() };
         Ok(rights.with_granted(granted))
     }
 
@@ -239,7 +256,9 @@ impl Rights {
     /// Whether a request is within all layers.
     #[must_use]
     pub fn allows(&self, request: &Request<'_>) -> Decision {
-        let within = |overlay: &Option<Arc<Overlay>>| overlay.as_ref().is_none_or(|overlay| request.within(overlay));
+        let within = |overlay: &Option<Arc<Overlay>>| {
+            overlay.as_ref().is_none_or(|overlay| request.within(overlay))
+        };
         let layer = if !within(&self.declared) && stands(Defence::Declared) {
             Layer::Declared
         } else if !request.is_granted(&self.granted) && stands(Defence::Granted) {
@@ -263,17 +282,26 @@ impl Rights {
     pub(crate) fn openings(&self, name: &str, granted: Access) -> Vec<(String, Access)> {
         let rules = self.overlays().filter_map(|overlay| overlay.files.as_ref()).flatten();
         // In order, so that the upper comes before the lower.
-        let paths: BTreeSet<_> =
-            rules.map(|rule| rule.below()).filter(|path| is_below(path, name)).chain([name]).collect();
+        let paths: BTreeSet<_> = rules
+            .map(|rule| rule.below())
+            .filter(|path| is_below(path, name))
+            .chain([name])
+            .collect();
         let scratch = self.granted.scratch.map(|_| SCRATCH);
-        let others = || self.granted.directories.iter().map(|directory| directory.name.as_str()).chain(scratch);
-        let is_ours = |path: &str| !others().any(|other| other.len() > name.len() && is_below(path, other));
+        let others = || {
+            self.granted.directories.iter().map(|directory| directory.name.as_str()).chain(scratch)
+        };
+        let is_ours =
+            |path: &str| !others().any(|other| other.len() > name.len() && is_below(path, other));
         let allowed = |access, path: &str| {
-            access <= granted && self.allows(&Request::File { access, path: path.into() }) == Decision::Allowed
+            access <= granted
+                && self.allows(&Request::File { access, path: path.into() }) == Decision::Allowed
         };
         let mut openings = Vec::<(String, Access)>::new();
         for path in paths.into_iter().filter(|path| is_ours(path)) {
-            let Some(access) = [Access::Write, Access::Read].into_iter().find(|access| allowed(*access, path)) else {
+            let Some(access) =
+                [Access::Write, Access::Read].into_iter().find(|access| allowed(*access, path))
+            else {
                 continue;
             };
             if !openings.iter().any(|(upper, more)| access <= *more && is_below(path, upper)) {
@@ -292,7 +320,15 @@ impl Default for Rights {
     /// Nothing.
     fn default() -> Self {
         let (granted, tool_name) = (Arc::default(), Arc::from(""));
-        Self { granted, declared: None, tool: None, tenant: None, call: None, caller: None, tool_name }
+        Self {
+            granted,
+            declared: None,
+            tool: None,
+            tenant: None,
+            call: None,
+            caller: None,
+            tool_name,
+        }
     }
 }
 
@@ -310,7 +346,10 @@ fn declared(needs: &[Need]) -> Result<Overlay, BadRule> {
             "invoke" if pattern == ANY_TOOL => {}
             // With whose rights the other tool runs is for the operator to say.
             "invoke" => {
-                overlay.invoke.get_or_insert_default().push(pattern.parse::<InvokeRule>()?.with_own_rights());
+                overlay
+                    .invoke
+                    .get_or_insert_default()
+                    .push(pattern.parse::<InvokeRule>()?.with_own_rights());
             }
             _ => {
                 let hint = "a need is `http`, `filesystem`, `environment`, `secret`, `reveal`, `kv` or `invoke`";

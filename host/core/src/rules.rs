@@ -36,7 +36,12 @@ impl Rules {
     }
 
     /// The refusal of a call that may not be made, whatever its arguments are worth.
-    pub(crate) fn gate(&self, call: &ToolCall, arguments: &Value, context: &CallContext) -> Result<(), Refusal> {
+    pub(crate) fn gate(
+        &self,
+        call: &ToolCall,
+        arguments: &Value,
+        context: &CallContext,
+    ) -> Result<(), Refusal> {
         if !self.show(arguments, context) {
             return Err(Refusal::NotVisible);
         }

@@ -126,7 +126,8 @@ impl Runner {
         options: RunOptions,
     ) -> Result<RunOutcome, Error> {
         let batch = Batch::new(self, calls, options)?;
-        let mut settled: Vec<Option<(Message, Usage)>> = std::iter::repeat_with(|| None).take(batch.len()).collect();
+        let mut settled: Vec<Option<(Message, Usage)>> =
+            std::iter::repeat_with(|| None).take(batch.len()).collect();
         let mut first: Option<(usize, Halted)> = None;
         let mut ends = pin!(batch.ends(|| false));
         while let Some(ended) = ends.next().await {
@@ -144,7 +145,11 @@ impl Runner {
     ///
     /// # Cancel safety
     /// As [`run`](Self::run).
-    pub fn stream(&self, calls: impl IntoIterator<Item = ToolCall>, options: RunOptions) -> RunStream {
+    pub fn stream(
+        &self,
+        calls: impl IntoIterator<Item = ToolCall>,
+        options: RunOptions,
+    ) -> RunStream {
         RunStream::new(self, calls, options)
     }
 }

@@ -52,7 +52,8 @@ impl Schema {
             let engine = PatternOptions::fancy_regex().backtrack_limit(pattern::backtracks());
             options.with_pattern_options(engine.size_limit(most).dfa_size_limit(most))
         } else {
-            options.with_pattern_options(PatternOptions::regex().size_limit(most).dfa_size_limit(most))
+            options
+                .with_pattern_options(PatternOptions::regex().size_limit(most).dfa_size_limit(most))
         };
         let validator = options.build(&named).map_err(|error| {
             let place = error.instance_path().as_str();
@@ -81,12 +82,12 @@ impl Schema {
             return Ok(());
         }
         if self.work.affords_all_faults(value) {
-            let all = || fault::all(&self.translated.schema, value, self.validator.iter_errors(value));
+            let all =
+                || fault::all(&self.translated.schema, value, self.validator.iter_errors(value));
             return Err(pattern::watched(all).0);
         }
         // Even the first error may hold all those of its alternatives.
-        let message =
-            "expected a value that fits the tool's schema; this value does not, and is too large to say where";
+        let message = "expected a value that fits the tool's schema; this value does not, and is too large to say where";
         Err(vec![Fault::of_kind("", FaultKind::Schema { message: message.to_owned() })])
     }
 }
@@ -115,7 +116,8 @@ impl Question {
     /// Every fault of the answer.
     pub fn check_answer(&self, answer: &Json) -> Result<(), Vec<Fault>> {
         let Some(schema) = self.answer_schema.as_ref() else { return Ok(()) };
-        Schema::compile(&schema.to_value()).map_or(Ok(()), |schema| schema.check(&answer.to_value()))
+        Schema::compile(&schema.to_value())
+            .map_or(Ok(()), |schema| schema.check(&answer.to_value()))
     }
 }
 

@@ -43,24 +43,31 @@ impl Say {
         match self {
             Self::Ok => CallResult::Outcome(Outcome::ok(serde_json::Value::Null)),
             Self::Error => CallResult::Outcome(Outcome::error("no such person")),
-            Self::Busy => {
-                CallResult::Outcome(Outcome::Error(HandlerError { retryable: Some(true), ..HandlerError::new("busy") }))
-            }
+            Self::Busy => CallResult::Outcome(Outcome::Error(HandlerError {
+                retryable: Some(true),
+                ..HandlerError::new("busy")
+            })),
             Self::BusyFor(wait) => CallResult::Outcome(Outcome::Error(HandlerError {
                 retry_after_ms: Some(wait),
                 ..HandlerError::new("busy")
             })),
-            Self::OutOfFuel => {
-                CallResult::ToolError(ToolError::Timeout(Timeout::Fuel { budget: 1, used: 1, stdout: None }))
-            }
+            Self::OutOfFuel => CallResult::ToolError(ToolError::Timeout(Timeout::Fuel {
+                budget: 1,
+                used: 1,
+                stdout: None,
+            })),
             Self::Blocked => {
                 let timeout = Timeout::Blocked { budget, used, awaited: None, stdout: None };
                 CallResult::ToolError(ToolError::Timeout(timeout))
             }
-            Self::Trap => CallResult::ToolError(ToolError::HandlerRaised(Raised::new(RaisedKind::Unreachable))),
+            Self::Trap => CallResult::ToolError(ToolError::HandlerRaised(Raised::new(
+                RaisedKind::Unreachable,
+            ))),
             Self::Died => CallResult::ToolError(ToolError::HandlerExit(Exit::Died)),
             Self::Cancelled => CallResult::ToolError(ToolError::HandlerExit(Exit::Cancelled)),
-            Self::Overloaded => CallResult::Refusal(Refusal::Overloaded { retry_after: Duration::from_millis(250) }),
+            Self::Overloaded => {
+                CallResult::Refusal(Refusal::Overloaded { retry_after: Duration::from_millis(250) })
+            }
             Self::Invalid => CallResult::Refusal(Refusal::InvalidArguments(Vec::new())),
             Self::Panic | Self::Hang => unreachable!("no result"),
         }
@@ -144,7 +151,8 @@ impl Handler for Scripted {
 
 /// A call that comes now, with this much time.
 pub(crate) fn invocation(clock: &ManualClock, timeout: Duration) -> Invocation {
-    let (call, limits) = (ToolCall::new("1", "scripted", "{}"), Limits::default().with_timeout(timeout));
+    let (call, limits) =
+        (ToolCall::new("1", "scripted", "{}"), Limits::default().with_timeout(timeout));
     let aside = Invocation::aside(call, serde_json::json!({}), CallContext::default(), limits);
     Invocation { started: clock.now(), ..aside }
 }
@@ -156,5 +164,7 @@ pub(crate) async fn assert_delegates(tool: &Tool) {
     let handler = tool.handler().unwrap();
     assert!(!handler.visible(Arc::clone(&invocation)).await);
     assert_eq!(handler.validate(invocation).await.unwrap(), [Fault::new("", "scripted")]);
-    assert!(handler.keeps_time() && !handler.reads_arguments() && handler.digest() == Some("scripted"));
+    assert!(
+        handler.keeps_time() && !handler.reads_arguments() && handler.digest() == Some("scripted")
+    );
 }

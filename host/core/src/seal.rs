@@ -49,8 +49,9 @@ type Fingerprint = [u8; FINGERPRINT_BYTES];
 /// Four fingerprints, the time of expiry, and the length of the answer schema.
 const HEAD_BYTES: usize = 4 * FINGERPRINT_BYTES + size_of::<u64>() + size_of::<u32>();
 /// The longest text that can be sealed, in its quotes: a longer one is not decoded.
-const MAX_SEALED: usize =
-    PREFIX.len() + ((NONCE_BYTES + HEAD_BYTES + MAX_STATE as usize + TAG_BYTES) * 4).div_ceil(3) + 2;
+const MAX_SEALED: usize = PREFIX.len()
+    + ((NONCE_BYTES + HEAD_BYTES + MAX_STATE as usize + TAG_BYTES) * 4).div_ceil(3)
+    + 2;
 
 type Clock = dyn Fn() -> SystemTime + Send + Sync;
 
@@ -108,7 +109,12 @@ impl Sealer {
     #[must_use]
     pub fn new(key: [u8; KEY_BYTES]) -> Self {
         let cipher = XChaCha20Poly1305::new(&Key::from(key));
-        Self { cipher, principal: None, lifetime: DEFAULT_SEAL_LIFETIME, clock: Arc::new(SystemTime::now) }
+        Self {
+            cipher,
+            principal: None,
+            lifetime: DEFAULT_SEAL_LIFETIME,
+            clock: Arc::new(SystemTime::now),
+        }
     }
 
     /// A sealer with a new random key, which is not stored: after the last clone is dropped, no question can be
@@ -156,11 +162,14 @@ impl Sealer {
     /// # Errors
     /// [`ToolError::InvalidReturn`] for a state and an answer schema of more than [`MAX_STATE`] together.
     pub(crate) fn seal(&self, origin: &Origin<'_>, question: &Question) -> Result<Json, ToolError> {
-        let [schema, state] =
-            [&question.answer_schema, &question.state].map(|json| json.as_ref().map_or("", Json::as_str));
+        let [schema, state] = [&question.answer_schema, &question.state]
+            .map(|json| json.as_ref().map_or("", Json::as_str));
         let got = (schema.len() + state.len()) as u64;
         if got > MAX_STATE && stands(Defence::SealedBytes) {
-            return Err(ToolError::InvalidReturn(ReturnRule::StateTooLarge { limit: MAX_STATE, got }));
+            return Err(ToolError::InvalidReturn(ReturnRule::StateTooLarge {
+                limit: MAX_STATE,
+                got,
+            }));
         }
         let mut plain = Vec::with_capacity(HEAD_BYTES + schema.len() + state.len());
         for (_, fingerprint) in origin.fingerprints(self.principal.as_ref()) {
@@ -181,17 +190,24 @@ impl Sealer {
     /// # Errors
     /// [`Refusal::Resume`], and [`Refusal::InvalidAnswer`] for an answer that does not fit the question.
     pub(crate) fn open(&self, origin: &Origin<'_>, resume: &Resume) -> Result<Resume, Refusal> {
-        let (answer_schema, state) = self.opened(origin, resume.state.as_ref()).map_err(Refusal::Resume)?;
+        let (answer_schema, state) =
+            self.opened(origin, resume.state.as_ref()).map_err(Refusal::Resume)?;
         let asked = Question { answer_schema, ..Question::new("") };
         asked.check_answer(&resume.answer).map_err(Refusal::InvalidAnswer)?;
         Ok(Resume { answer: resume.answer.clone(), state })
     }
 
     /// The answer schema and the state of the question.
-    fn opened(&self, origin: &Origin<'_>, state: Option<&Json>) -> Result<(Option<Json>, Option<Json>), ResumeFault> {
+    fn opened(
+        &self,
+        origin: &Origin<'_>,
+        state: Option<&Json>,
+    ) -> Result<(Option<Json>, Option<Json>), ResumeFault> {
         let state = state.ok_or(ResumeFault::Missing)?.as_str();
-        let sealed: Option<String> = (state.len() <= MAX_SEALED).then(|| serde_json::from_str(state).ok()).flatten();
-        let plain = sealed.and_then(|sealed| self.decrypt(PREFIX, &sealed)).ok_or(ResumeFault::Tampered)?;
+        let sealed: Option<String> =
+            (state.len() <= MAX_SEALED).then(|| serde_json::from_str(state).ok()).flatten();
+        let plain =
+            sealed.and_then(|sealed| self.decrypt(PREFIX, &sealed)).ok_or(ResumeFault::Tampered)?;
         let mut rest = plain.as_slice();
         for (fault, expected) in origin.fingerprints(self.principal.as_ref()) {
             let (found, after) = rest.split_first_chunk().ok_or(ResumeFault::Tampered)?;
@@ -206,7 +222,8 @@ impl Sealer {
         }
         let (schema, rest) = rest.split_first_chunk().ok_or(ResumeFault::Tampered)?;
         let schema = usize::try_from(u32::from_le_bytes(*schema)).ok();
-        let (schema, state) = schema.and_then(|length| rest.split_at_checked(length)).ok_or(ResumeFault::Tampered)?;
+        let (schema, state) =
+            schema.and_then(|length| rest.split_at_checked(length)).ok_or(ResumeFault::Tampered)?;
         Ok((json(schema)?, json(state)?))
     }
 
@@ -222,7 +239,9 @@ impl Sealer {
     fn decrypt(&self, prefix: &str, sealed: &str) -> Option<Vec<u8>> {
         let bytes = URL_SAFE_NO_PAD.decode(sealed.strip_prefix(prefix)?).ok()?;
         let (nonce, ciphertext) = bytes.split_first_chunk::<NONCE_BYTES>()?;
-        self.cipher.decrypt(&XNonce::from(*nonce), Payload { msg: ciphertext, aad: prefix.as_bytes() }).ok()
+        self.cipher
+            .decrypt(&XNonce::from(*nonce), Payload { msg: ciphertext, aad: prefix.as_bytes() })
+            .ok()
     }
 
     /// Milliseconds since 1970; none before that.
@@ -270,7 +289,8 @@ impl<'a> Origin<'a> {
     fn fingerprints(&self, principal: Option<&Fingerprint>) -> [(ResumeFault, Fingerprint); 4] {
         let tenant = of_text(self.tenant);
         let principal = principal.filter(|_| stands(Defence::SealedPrincipal));
-        let owner = principal.map_or(tenant, |principal| *blake3::keyed_hash(principal, &tenant).as_bytes());
+        let owner = principal
+            .map_or(tenant, |principal| *blake3::keyed_hash(principal, &tenant).as_bytes());
         [
             (ResumeFault::Foreign, owner),
             (ResumeFault::OtherTool, of_text(Some(self.tool))),

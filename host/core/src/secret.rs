@@ -39,7 +39,9 @@ impl Secret {
             return Err(SecretError::new(format!("its value is longer than {MAX_SECRET} bytes")));
         }
         if value.chars().any(char::is_control) {
-            return Err(SecretError::new("its value contains a control character, perhaps a line break"));
+            return Err(SecretError::new(
+                "its value contains a control character, perhaps a line break",
+            ));
         }
         Ok(Self(Arc::new(value)))
     }
@@ -73,7 +75,8 @@ impl SecretError {
 pub type SecretFuture<'a> = Pin<Box<dyn Future<Output = Result<Secret, SecretError>> + Send + 'a>>;
 
 /// What [`SecretSource::known`] returns.
-pub type KnownFuture<'a> = Pin<Box<dyn Future<Output = Result<Vec<Secret>, SecretError>> + Send + 'a>>;
+pub type KnownFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<Vec<Secret>, SecretError>> + Send + 'a>>;
 
 /// Where the values of secrets come from: a vault, the environment, files.
 ///
@@ -141,7 +144,12 @@ impl StoredSecrets {
 
     /// Adds a value for one tenant.
     #[must_use]
-    pub fn with_tenant(mut self, tenant: impl Into<String>, name: impl Into<String>, value: Secret) -> Self {
+    pub fn with_tenant(
+        mut self,
+        tenant: impl Into<String>,
+        name: impl Into<String>,
+        value: Secret,
+    ) -> Self {
         self.0.insert((Some(tenant.into()), name.into()), value);
         self
     }
@@ -151,7 +159,9 @@ impl SecretSource for StoredSecrets {
     fn secret<'a>(&'a self, tenant: Option<&'a str>, name: &'a str) -> SecretFuture<'a> {
         let of = |tenant: Option<&str>| self.0.get(&(tenant.map(str::to_owned), name.to_owned()));
         let found = tenant.and_then(|tenant| of(Some(tenant))).or_else(|| of(None)).cloned();
-        Box::pin(ready(found.ok_or_else(|| SecretError::new(format!("there is no value for `{name}`")))))
+        Box::pin(ready(
+            found.ok_or_else(|| SecretError::new(format!("there is no value for `{name}`"))),
+        ))
     }
 
     /// All of them, whatever tenant they belong to: no tenant's value is another's to send.
@@ -175,11 +185,16 @@ mod tests {
             secret("for-acme-only"),
         );
         assert!(!format!("{stored:?}").contains("for-"));
-        let value = |tenant, name| stored.secret(tenant, name).now_or_never().unwrap().map(|s| s.expose().to_owned());
+        let value = |tenant, name| {
+            stored.secret(tenant, name).now_or_never().unwrap().map(|s| s.expose().to_owned())
+        };
         assert_eq!(value(None, "token").unwrap(), "for-everyone");
         assert_eq!(value(Some("other"), "token").unwrap(), "for-everyone");
         assert_eq!(value(Some("acme"), "token").unwrap(), "for-acme-only");
-        assert_eq!(value(Some("acme"), "key").unwrap_err().to_string(), "there is no value for `key`");
+        assert_eq!(
+            value(Some("acme"), "key").unwrap_err().to_string(),
+            "there is no value for `key`"
+        );
         assert_eq!(stored.known(Some("other")).now_or_never().unwrap().unwrap().len(), 2);
     }
 

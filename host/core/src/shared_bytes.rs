@@ -48,7 +48,10 @@ impl SharedBytes {
         }
         let tenant = match tenant {
             Some(tenant) => {
-                let known = held.tenants.get_key_value(tenant).map(|(name, theirs)| (Arc::clone(name), *theirs));
+                let known = held
+                    .tenants
+                    .get_key_value(tenant)
+                    .map(|(name, theirs)| (Arc::clone(name), *theirs));
                 let (name, theirs) = known.unwrap_or_else(|| (Arc::from(tenant), 0));
                 let theirs = theirs.saturating_add(bytes);
                 if theirs > self.most.saturating_sub(all) && stands(Defence::TenantBytes) {

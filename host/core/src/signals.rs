@@ -35,7 +35,9 @@ pub fn survive_file_size_limit() {
 fn is_default(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let is_in = |field: &str| {
-        let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix(field)?.trim(), 16).ok());
+        let mask = status
+            .lines()
+            .find_map(|line| u64::from_str_radix(line.strip_prefix(field)?.trim(), 16).ok());
         mask.unwrap_or_default() >> (signal - 1) & 1 == 1
     };
     !is_in("SigIgn:") && !is_in("SigCgt:")

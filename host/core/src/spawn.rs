@@ -29,7 +29,10 @@ pub(crate) fn worker(program: &Path) -> Command {
     };
     // SAFETY: between fork and exec only functions are called that are safe there: `signal`, `close_range`, `getrlimit` and
     // `fcntl`. Nothing is allocated, and no lock is taken.
-    #[expect(unsafe_code, reason = "descriptors are to be closed after the fork, where no other thread can open one")]
+    #[expect(
+        unsafe_code,
+        reason = "descriptors are to be closed after the fork, where no other thread can open one"
+    )]
     unsafe {
         command.pre_exec(prepare)
     };
@@ -51,7 +54,9 @@ fn reset_signals() {
 fn close_on_exec() -> io::Result<()> {
     // SAFETY: the system call takes three numbers, and changes the descriptors of this process alone, which is about to exec.
     #[expect(unsafe_code, reason = "no crate in use has this system call")]
-    let marked = unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    let marked = unsafe {
+        libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)
+    };
     if marked == 0 { Ok(()) } else { each_close_on_exec() }
 }
 
@@ -63,7 +68,9 @@ fn each_close_on_exec() -> io::Result<()> {
     if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    for descriptor in FIRST..libc::c_int::try_from(limit.rlim_cur.min(MOST_DESCRIPTORS)).unwrap_or(FIRST) {
+    for descriptor in
+        FIRST..libc::c_int::try_from(limit.rlim_cur.min(MOST_DESCRIPTORS)).unwrap_or(FIRST)
+    {
         // SAFETY: a number that is no descriptor is an error that changes nothing.
         #[expect(unsafe_code, reason = "see `worker`")]
         unsafe {
@@ -85,11 +92,19 @@ mod tests {
         let _inherited = rustix::io::dup(&file).unwrap();
         let listed = |command: &mut Command| {
             let output = command.args(["-c", "echo /proc/self/fd/*"]).output().unwrap();
-            String::from_utf8(output.stdout).unwrap().split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+            String::from_utf8(output.stdout)
+                .unwrap()
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
         };
         let found = listed(&mut worker(Path::new("/bin/sh")));
         // The one more is the directory.
-        assert_eq!(found, ["0", "1", "2", "3"].map(|fd| format!("/proc/self/fd/{fd}")), "of a worker");
+        assert_eq!(
+            found,
+            ["0", "1", "2", "3"].map(|fd| format!("/proc/self/fd/{fd}")),
+            "of a worker"
+        );
         assert!(listed(&mut Command::new("/bin/sh")).len() > found.len(), "of another program");
     }
 

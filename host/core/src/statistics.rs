@@ -83,7 +83,8 @@ pub struct LastError {
 
 impl Serialize for Statistics {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { count, success, failure, panics, refused, cancelled, total, p50, p95, p99 } = *self;
+        let Self { count, success, failure, panics, refused, cancelled, total, p50, p95, p99 } =
+            *self;
         let mut fields = serializer.serialize_struct("Statistics", 12)?;
         fields.serialize_field("count", &count)?;
         fields.serialize_field("success", &success)?;
@@ -126,9 +127,13 @@ impl Counters {
     pub(crate) fn record(&self, wall: Duration, failure: Option<&Failure>) {
         let (succeeded, panicked) = match failure {
             None => (true, false),
-            Some(Failure::ToolError(ToolError::HandlerExit(Exit::Cancelled))) => return self.record_cancelled(),
+            Some(Failure::ToolError(ToolError::HandlerExit(Exit::Cancelled))) => {
+                return self.record_cancelled();
+            }
             Some(Failure::Refusal(_)) => return self.count(|counted| counted.refused += 1),
-            Some(Failure::ToolError(ToolError::HandlerRaised(raised))) => (false, raised.kind.is_panic()),
+            Some(Failure::ToolError(ToolError::HandlerRaised(raised))) => {
+                (false, raised.kind.is_panic())
+            }
             Some(Failure::Error(_) | Failure::ToolError(_)) => (false, false),
         };
         self.count(|counted| {
@@ -136,7 +141,11 @@ impl Counters {
             counted.panics += u64::from(panicked);
             counted.total = counted.total.saturating_add(wall);
             if let Some(failure) = failure {
-                let reason = if let Failure::ToolError(error) = failure { Some(error.reason()) } else { None };
+                let reason = if let Failure::ToolError(error) = failure {
+                    Some(error.reason())
+                } else {
+                    None
+                };
                 let message = failure.to_string().chars().take(MESSAGE_CHARS).collect();
                 counted.last_error = Some(LastError { reason, message });
             }
@@ -254,10 +263,20 @@ mod tests {
         }
         let read = counters.read();
         assert_eq!(
-            (read.count, read.success, read.failure, read.refused, read.cancelled, read.success_rate()),
+            (
+                read.count,
+                read.success,
+                read.failure,
+                read.refused,
+                read.cancelled,
+                read.success_rate()
+            ),
             (100, 90, 10, 1, 1, Some(0.9))
         );
-        assert_eq!((read.total, read.average()), (Duration::from_millis(5050), Duration::from_micros(50_500)));
+        assert_eq!(
+            (read.total, read.average()),
+            (Duration::from_millis(5050), Duration::from_micros(50_500))
+        );
         for (percentile, millis) in [(read.p50, 50.0), (read.p95, 95.0), (read.p99, 99.0)] {
             let off = percentile.as_secs_f64() * 1000.0 / millis;
             assert!((0.99..=1.01).contains(&off), "{percentile:?} instead of {millis} ms");

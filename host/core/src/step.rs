@@ -25,7 +25,8 @@ use futures_util::{StreamExt as _, stream};
 use tokio::sync::Semaphore;
 
 pub use self::config::{
-    DEFAULT_MAX_ERRORS, DEFAULT_SOFT_WARN_AT, DEFAULT_STEP_TIMEOUT, MIN_STEP_TIMEOUT, STEP_TIMEOUT_VARIABLE, StepConfig,
+    DEFAULT_MAX_ERRORS, DEFAULT_SOFT_WARN_AT, DEFAULT_STEP_TIMEOUT, MIN_STEP_TIMEOUT,
+    STEP_TIMEOUT_VARIABLE, StepConfig,
 };
 pub use self::entry::{FunctionResponse, HistoryEntry};
 pub use self::next::{AbortStatus, Step, StepEvent};
@@ -137,7 +138,10 @@ impl Stepper {
     /// put the result into the model's context, and the step is a [`Step::Restart`]. If it panics, or does not return
     /// within the step's timeout, that counts as `false`.
     #[must_use]
-    pub fn with_restart_hook<Answer>(mut self, hook: impl Fn(Arc<Completion>) -> Answer + Send + Sync + 'static) -> Self
+    pub fn with_restart_hook<Answer>(
+        mut self,
+        hook: impl Fn(Arc<Completion>) -> Answer + Send + Sync + 'static,
+    ) -> Self
     where
         Answer: Future<Output = bool> + Send + 'static,
     {
@@ -185,7 +189,10 @@ impl Stepper {
             }
         }
         let most = self.config.max_concurrency.unwrap_or_else(|| usual_concurrency(count));
-        let running = gated.into_iter().enumerate().map(|(index, gate)| async move { (index, self.end(gate).await) });
+        let running = gated
+            .into_iter()
+            .enumerate()
+            .map(|(index, gate)| async move { (index, self.end(gate).await) });
         let mut ends: Vec<_> = stream::iter(running).buffer_unordered(most).collect().await;
         ends.sort_unstable_by_key(|(index, _)| *index);
         let mut steps = Vec::with_capacity(count);
@@ -200,13 +207,26 @@ impl Stepper {
     }
 
     /// Stage 5. The executor keeps the time and ends a stopped call, so that either is a completion like any other.
-    async fn dispatch(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Result<Completion, AbortStatus> {
+    async fn dispatch(
+        &self,
+        tool: &Tool,
+        call: ToolCall,
+        options: CallOptions,
+    ) -> Result<Completion, AbortStatus> {
         let (name, abort) = (&tool.definition().name, options.abort.clone());
         // The step's own timeout stands in the options; the executor's would undercut it.
         let registry = self.registry.clone();
-        let executor = self.executor.clone().with_limits(options.limits).calling(move |name| registry.get(name));
-        let completion = executor.uncounted(tool, call, options.with_stop_grace(self.config.stop_grace)).await;
-        let is_stopped = matches!(completion.result, CallResult::ToolError(ToolError::HandlerExit(Exit::Cancelled)));
+        let executor = self
+            .executor
+            .clone()
+            .with_limits(options.limits)
+            .calling(move |name| registry.get(name));
+        let completion =
+            executor.uncounted(tool, call, options.with_stop_grace(self.config.stop_grace)).await;
+        let is_stopped = matches!(
+            completion.result,
+            CallResult::ToolError(ToolError::HandlerExit(Exit::Cancelled))
+        );
         let how = if is_stopped { "stopped" } else { "completed" };
         tracing::info!("Function call {how}: {name} ({} ms)", completion.usage.wall.as_millis());
         // A stop that came with the result beats it.

@@ -93,7 +93,10 @@ impl Database {
     ///
     /// # Errors
     /// Those of `look`, and those of the database.
-    pub(crate) fn read<T>(&self, look: impl FnOnce(&Connection) -> Answer<T>) -> Result<T, StoreError> {
+    pub(crate) fn read<T>(
+        &self,
+        look: impl FnOnce(&Connection) -> Answer<T>,
+    ) -> Result<T, StoreError> {
         self.transaction(TransactionBehavior::Deferred, look)
     }
 
@@ -102,7 +105,10 @@ impl Database {
     /// # Errors
     /// Those of `change`, and those of the database. After [`StoreError::Unavailable`] from the flush itself the change may
     /// or may not be there.
-    pub(crate) fn write<T>(&self, change: impl FnOnce(&Connection) -> Answer<T>) -> Result<T, StoreError> {
+    pub(crate) fn write<T>(
+        &self,
+        change: impl FnOnce(&Connection) -> Answer<T>,
+    ) -> Result<T, StoreError> {
         self.transaction(TransactionBehavior::Immediate, change)
     }
 
@@ -113,10 +119,12 @@ impl Database {
     ) -> Result<T, StoreError> {
         let file = self.file.as_deref().unwrap_or(Path::new(":memory:"));
         let is_alone = matches!(behavior, TransactionBehavior::Immediate) || self.file.is_none();
-        let turn = is_alone.then(|| self.writing.try_lock_for(self.patience).ok_or_else(|| busy(file)));
+        let turn =
+            is_alone.then(|| self.writing.try_lock_for(self.patience).ok_or_else(|| busy(file)));
         let _turn = turn.transpose()?;
         let idle = self.idle.lock().pop();
-        let connection = idle.map_or_else(|| self.connect(), Ok).map_err(|error| failed(file, &error))?;
+        let connection =
+            idle.map_or_else(|| self.connect(), Ok).map_err(|error| failed(file, &error))?;
         // Also when `work` panics.
         let mut connection = scopeguard::guard(connection, |connection| {
             let mut idle = self.idle.lock();
@@ -148,7 +156,9 @@ impl Database {
 /// A connection to a file.
 fn opened(file: &Path) -> rusqlite::Result<Connection> {
     // Without links on the way: the directory is resolved, and only its owner can open it. Threads take turns here, not there.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(file, flags)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     // The log is flushed with each commit: `NORMAL` would lose the last ones with the power.
@@ -181,13 +191,19 @@ fn verified(connection: &Connection, file: &Path) -> Result<(), Error> {
     let head = number("application_id").and_then(|ours| Ok((ours, number("user_version")?)));
     let (application, schema) = head.map_err(|error| refused(file, &error))?;
     if application != APPLICATION || schema < 1 {
-        return Err(Error::store(format!("{place} is a database that toolcell did not create"), DAMAGED));
+        return Err(Error::store(
+            format!("{place} is a database that toolcell did not create"),
+            DAMAGED,
+        ));
     }
     if schema != SCHEMA {
-        let problem = format!("{place} has layout {schema}, and this version of toolcell reads layout {SCHEMA} only");
+        let problem = format!(
+            "{place} has layout {schema}, and this version of toolcell reads layout {SCHEMA} only"
+        );
         return Err(Error::store(problem, OTHER_VERSION));
     }
-    let found = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0));
+    let found =
+        connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0));
     match found.map_err(|error| refused(file, &error))?.as_str() {
         "ok" => Ok(()),
         problem => Err(Error::store(format!("{place} is damaged: {problem}"), DAMAGED)),

@@ -146,7 +146,8 @@ fn look(value: &Value, place: &mut String, found: &mut Vec<Suspicion>) {
 fn suspect(text: &str, place: &str, found: &mut Vec<Suspicion>) {
     static FAR: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(OUT_OF_SIGHT).ok());
     let seen: String = text.chars().filter(|c| !is_unseen(*c)).collect();
-    let plain = seen.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase().replace('’', "'");
+    let plain =
+        seen.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase().replace('’', "'");
     let mut add = |kind, at: usize| {
         found.push(Suspicion { place: place.to_owned(), kind, excerpt: excerpt(&plain, at) });
     };
@@ -187,8 +188,10 @@ struct Patterns {
 
 static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
     let all = RegexSet::new(words::ALL.map(|(_, pattern)| pattern)).ok()?;
-    let each =
-        words::ALL.iter().map(|(kind, pattern)| Some((*kind, Regex::new(pattern).ok()?))).collect::<Option<_>>()?;
+    let each = words::ALL
+        .iter()
+        .map(|(kind, pattern)| Some((*kind, Regex::new(pattern).ok()?)))
+        .collect::<Option<_>>()?;
     Some(Patterns { all, each })
 });
 

@@ -88,7 +88,10 @@ impl Tool {
     ///
     /// # Errors
     /// [`Error::is_definition`] when a schema is not usable.
-    pub fn native<S: 'static>(definition: Definition, function: impl NativeFn<S>) -> Result<Self, Error> {
+    pub fn native<S: 'static>(
+        definition: Definition,
+        function: impl NativeFn<S>,
+    ) -> Result<Self, Error> {
         Self::build(definition, Some(Arc::new(Native::new(function))))
     }
 
@@ -110,8 +113,9 @@ impl Tool {
         let name = definition.name.clone();
         let compile = |part: &str, schema: &mut Option<Value>| {
             let Some(given) = schema else { return Ok(None) };
-            let compiled = Schema::compile(given)
-                .map_err(|problem| Error::definition(&name, format_args!("in its `{part}`: {problem}")))?;
+            let compiled = Schema::compile(given).map_err(|problem| {
+                Error::definition(&name, format_args!("in its `{part}`: {problem}"))
+            })?;
             *given = compiled.text().clone();
             Ok::<_, Error>(Some(Arc::new(compiled)))
         };
@@ -145,14 +149,20 @@ impl Tool {
     /// be called either: `not_visible`. A further rule is added: the tool is offered where all of them hold. Source: contract,
     /// section 5.
     #[must_use]
-    pub fn with_visibility(self, rule: impl Fn(&Value, &CallContext) -> bool + Send + Sync + 'static) -> Self {
+    pub fn with_visibility(
+        self,
+        rule: impl Fn(&Value, &CallContext) -> bool + Send + Sync + 'static,
+    ) -> Self {
         self.with(|tool| tool.rules.visible.push(Arc::new(rule)))
     }
 
     /// Takes only calls that `rule` accepts; others are refused as `not_allowed`. If `rule` panics, the call is refused. A
     /// further rule is added: all of them have to accept a call. Source: docs/contract.md, section 4.
     #[must_use]
-    pub fn with_can_execute(self, rule: impl Fn(&ToolCall) -> bool + Send + Sync + 'static) -> Self {
+    pub fn with_can_execute(
+        self,
+        rule: impl Fn(&ToolCall) -> bool + Send + Sync + 'static,
+    ) -> Self {
         self.with(|tool| tool.rules.takes.push(Arc::new(rule)))
     }
 
@@ -165,7 +175,10 @@ impl Tool {
     /// Keep rules short. Large arguments are checked a few calls at a time, and a rule that is slow with them delays the
     /// large arguments of other calls.
     #[must_use]
-    pub fn with_validator(self, rule: impl Fn(&Value) -> Vec<String> + Send + Sync + 'static) -> Self {
+    pub fn with_validator(
+        self,
+        rule: impl Fn(&Value) -> Vec<String> + Send + Sync + 'static,
+    ) -> Self {
         self.with(|tool| tool.rules.validate.push(Arc::new(rule)))
     }
 
@@ -184,7 +197,8 @@ impl Tool {
     /// These limits, tightened by its own and by its definition's `max_execution`.
     pub(crate) fn tightened(&self, limits: Limits) -> Limits {
         let limits = limits.tightened(&self.limits());
-        let timeout = self.definition().max_execution.map_or(limits.timeout, |own| limits.timeout.min(own));
+        let timeout =
+            self.definition().max_execution.map_or(limits.timeout, |own| limits.timeout.min(own));
         limits.with_timeout(timeout)
     }
 
@@ -193,7 +207,8 @@ impl Tool {
     #[must_use]
     pub fn with_middleware(self, middleware: impl Middleware) -> Self {
         self.with(|tool| {
-            tool.handler = tool.handler.take().map(|inner| Arc::new(Layered { middleware, inner }) as _);
+            tool.handler =
+                tool.handler.take().map(|inner| Arc::new(Layered { middleware, inner }) as _);
         })
     }
 
@@ -287,7 +302,12 @@ impl Tool {
     }
 
     /// Answers [`is_visible_with`](Self::is_visible_with) for an executor.
-    pub(crate) async fn is_visible_beside(&self, arguments: &Value, context: &CallContext, beside: Beside) -> bool {
+    pub(crate) async fn is_visible_beside(
+        &self,
+        arguments: &Value,
+        context: &CallContext,
+        beside: Beside,
+    ) -> bool {
         if !self.0.rules.show(arguments, context) {
             return false;
         }

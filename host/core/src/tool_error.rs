@@ -158,7 +158,9 @@ impl Timeout {
     /// Returns the standard output of a command until then. Bytes that are no UTF-8 are shown as U+FFFD.
     #[must_use]
     pub fn stdout(&self) -> Option<&str> {
-        let (Self::Fuel { stdout, .. } | Self::Deadline { stdout, .. } | Self::Blocked { stdout, .. }) = self;
+        let (Self::Fuel { stdout, .. }
+        | Self::Deadline { stdout, .. }
+        | Self::Blocked { stdout, .. }) = self;
         stdout.as_deref()
     }
 
@@ -167,13 +169,17 @@ impl Timeout {
         match self {
             Self::Fuel { .. } => self,
             Self::Deadline { stdout, .. } => Self::Deadline { budget, used, stdout },
-            Self::Blocked { awaited, stdout, .. } => Self::Blocked { budget, used, awaited, stdout },
+            Self::Blocked { awaited, stdout, .. } => {
+                Self::Blocked { budget, used, awaited, stdout }
+            }
         }
     }
 
     /// Returns the place of the standard output.
     pub(crate) fn stdout_mut(&mut self) -> &mut Option<String> {
-        let (Self::Fuel { stdout, .. } | Self::Deadline { stdout, .. } | Self::Blocked { stdout, .. }) = self;
+        let (Self::Fuel { stdout, .. }
+        | Self::Deadline { stdout, .. }
+        | Self::Blocked { stdout, .. }) = self;
         stdout
     }
 }
@@ -245,7 +251,10 @@ impl ToolError {
         match self {
             Self::HandlerRaised(raised) => raised.stdout.as_deref(),
             Self::Timeout(timeout) => timeout.stdout(),
-            Self::HandlerExit(_) | Self::InvalidReturn(_) | Self::NotFound | Self::EncodingFailed(_) => None,
+            Self::HandlerExit(_)
+            | Self::InvalidReturn(_)
+            | Self::NotFound
+            | Self::EncodingFailed(_) => None,
         }
     }
 }
@@ -261,8 +270,12 @@ impl fmt::Display for ToolError {
                 f.write_str("the tool called `exit` with a failure instead of returning an answer")
             }
             Self::HandlerExit(Exit::Cancelled) => f.write_str("the call was cancelled"),
-            Self::HandlerExit(Exit::Died) => f.write_str("the task or process that ran the tool died"),
-            Self::Timeout(Timeout::Fuel { budget, .. }) => write!(f, "the tool used up its {budget} units of fuel"),
+            Self::HandlerExit(Exit::Died) => {
+                f.write_str("the task or process that ran the tool died")
+            }
+            Self::Timeout(Timeout::Fuel { budget, .. }) => {
+                write!(f, "the tool used up its {budget} units of fuel")
+            }
             Self::Timeout(Timeout::Deadline { budget, .. }) => {
                 write!(f, "the tool was still running after {budget:?}")
             }
@@ -273,7 +286,9 @@ impl fmt::Display for ToolError {
             }
             Self::InvalidReturn(rule) => rule.fmt(f),
             Self::NotFound => f.write_str("the host has no handler for a tool of this name"),
-            Self::EncodingFailed(message) => write!(f, "the result could not be encoded: {message}"),
+            Self::EncodingFailed(message) => {
+                write!(f, "the result could not be encoded: {message}")
+            }
         }
     }
 }
@@ -284,8 +299,12 @@ impl fmt::Display for ReturnRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotJson { field, detail } => write!(f, "the tool's `{field}` is {detail}"),
-            Self::TooLarge { limit, got } => write!(f, "the tool returned {got} bytes or more; the limit is {limit}"),
-            Self::TooManyParts { limit, got } => write!(f, "the tool returned {got} parts; the limit is {limit}"),
+            Self::TooLarge { limit, got } => {
+                write!(f, "the tool returned {got} bytes or more; the limit is {limit}")
+            }
+            Self::TooManyParts { limit, got } => {
+                write!(f, "the tool returned {got} parts; the limit is {limit}")
+            }
             Self::StateTooLarge { limit, got } => {
                 write!(f, "the state of the tool's question has {got} bytes; the limit is {limit}")
             }
@@ -317,7 +336,10 @@ impl Serialize for ToolError {
         }
         map.serialize_entry("message", &self.to_string())?;
         if let Self::InvalidReturn(ReturnRule::ReservedHalt { reason }) = self {
-            map.serialize_entry("metadata", &std::collections::BTreeMap::from([("reserved_halt_atom", reason)]))?;
+            map.serialize_entry(
+                "metadata",
+                &std::collections::BTreeMap::from([("reserved_halt_atom", reason)]),
+            )?;
         }
         map.end()
     }
@@ -329,7 +351,9 @@ impl Serialize for Timeout {
         let mut map = serializer.serialize_map(None)?;
         let (kind, unit, budget, used) = match self {
             Self::Fuel { budget, used, .. } => ("fuel", "", *budget, *used),
-            Self::Deadline { budget, used, .. } => ("deadline", "_ms", millis(budget), millis(used)),
+            Self::Deadline { budget, used, .. } => {
+                ("deadline", "_ms", millis(budget), millis(used))
+            }
             Self::Blocked { budget, used, .. } => ("blocked", "_ms", millis(budget), millis(used)),
         };
         map.serialize_entry("kind", kind)?;

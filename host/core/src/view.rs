@@ -51,12 +51,14 @@ impl ResultView {
     pub fn of(completion: &Completion, definition: &Definition) -> Self {
         let failure = Failure::of(&completion.result);
         let (result, message) = match &completion.result {
-            CallResult::Outcome(Outcome::Ok(output)) => (Some(output.value.clone()), output.message.clone()),
+            CallResult::Outcome(Outcome::Ok(output)) => {
+                (Some(output.value.clone()), output.message.clone())
+            }
             CallResult::Outcome(Outcome::AskUser(ask)) => (None, Some(ask.question.clone())),
             CallResult::Outcome(Outcome::Halt(halt)) => (Some(halt.result.clone()), None),
-            CallResult::Outcome(Outcome::Error(_)) | CallResult::ToolError(_) | CallResult::Refusal(_) => {
-                (None, failure.as_ref().map(ToString::to_string))
-            }
+            CallResult::Outcome(Outcome::Error(_))
+            | CallResult::ToolError(_)
+            | CallResult::Refusal(_) => (None, failure.as_ref().map(ToString::to_string)),
         };
         Self {
             tool_call_id: completion.id.clone(),
@@ -76,7 +78,9 @@ impl ResultView {
     pub fn to_text(&self) -> String {
         match (&self.result, &self.message) {
             _ if !self.success => failure_text(&self.errors.join("; "), self.data.as_ref()),
-            (Some(value), Some(message)) if value.as_str() == "null" && !message.is_empty() => message.clone(),
+            (Some(value), Some(message)) if value.as_str() == "null" && !message.is_empty() => {
+                message.clone()
+            }
             (Some(value), _) => plain(value),
             (None, _) => AWAITING_USER.to_owned(),
         }
@@ -120,7 +124,9 @@ mod tests {
                 r#"{"error":"no"}"#,
             ),
             (
-                CallResult::Outcome(Outcome::Error(HandlerError::new("no").with_data(json!({"near": "Oslo"})))),
+                CallResult::Outcome(Outcome::Error(
+                    HandlerError::new("no").with_data(json!({"near": "Oslo"})),
+                )),
                 json!({"success": false, "result": null, "message": "no", "data": {"near": "Oslo"}, "errors": ["no"]}),
                 r#"{"error":"no","data":{"near":"Oslo"}}"#,
             ),
@@ -138,12 +144,15 @@ mod tests {
             ),
         ] {
             let (usage, attributes) = (Usage::default(), definition.attributes.clone());
-            let completion = Completion { id: "1".into(), tool: "t".into(), result, usage, attributes };
+            let completion =
+                Completion { id: "1".into(), tool: "t".into(), result, usage, attributes };
             let view = ResultView::of(&completion, &definition);
             let mut expected = shown;
-            for (key, value) in
-                [("tool_call_id", json!("1")), ("tool", json!("t")), ("attributes", json!({"team": "a"}))]
-            {
+            for (key, value) in [
+                ("tool_call_id", json!("1")),
+                ("tool", json!("t")),
+                ("attributes", json!({"team": "a"})),
+            ] {
                 expected[key] = value;
             }
             assert_eq!(serde_json::to_value(&view).unwrap(), expected);

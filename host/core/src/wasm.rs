@@ -60,7 +60,10 @@ impl Component {
         grants: Grants,
         missing: Missing,
     ) -> Result<Self, Error> {
-        Self::new(engine.load(bytes.into(), Arc::new(grants.clone()), missing, None, None).await?, grants)
+        Self::new(
+            engine.load(bytes.into(), Arc::new(grants.clone()), missing, None, None).await?,
+            grants,
+        )
     }
 
     /// Loads a component with grants, for a tenant. The components of one tenant are loaded one at a time, and
@@ -80,7 +83,12 @@ impl Component {
         grants: Grants,
         missing: Missing,
     ) -> Result<Self, Error> {
-        Self::new(engine.load(bytes.into(), Arc::new(grants.clone()), missing, Some(tenant), None).await?, grants)
+        Self::new(
+            engine
+                .load(bytes.into(), Arc::new(grants.clone()), missing, Some(tenant), None)
+                .await?,
+            grants,
+        )
     }
 
     /// Loads a component with grants for a host that has many components. If its code is in the engine's cache, it is
@@ -102,7 +110,8 @@ impl Component {
         source: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         let granted = Arc::new(grants.clone());
-        let loading = engine.load(bytes.into(), granted, Missing::Refused, None, Some(Arc::new(source)));
+        let loading =
+            engine.load(bytes.into(), granted, Missing::Refused, None, Some(Arc::new(source)));
         Self::new(loading.await?, grants)
     }
 
@@ -113,10 +122,14 @@ impl Component {
         }
         let grants = Arc::new(grants);
         let tool = |definition: &Definition| {
-            let rights = Rights::in_component(Arc::clone(&grants), definition, loaded.definitions())
-                .map_err(|bad| Error::definition(&definition.name, format_args!("in `needs`: {bad}")))?;
+            let rights =
+                Rights::in_component(Arc::clone(&grants), definition, loaded.definitions())
+                    .map_err(|bad| {
+                        Error::definition(&definition.name, format_args!("in `needs`: {bad}"))
+                    })?;
             let (loaded, checks) = (loaded.clone(), definition.checks);
-            let handler = WasmHandler { loaded, checks, rights: Arc::new(rights.clone()), reads_arguments };
+            let handler =
+                WasmHandler { loaded, checks, rights: Arc::new(rights.clone()), reads_arguments };
             Tool::with_handler(definition.clone(), handler).map(|tool| tool.with_rights(rights))
         };
         let (tools, left_out) = usable(loaded.definitions(), tool)?;
@@ -147,7 +160,9 @@ impl Component {
 
     /// The same definitions as the component gives them, for example to [recognise](Definition::hash) them.
     pub fn described(&self) -> impl Iterator<Item = &Definition> {
-        let is_tool = |definition: &&Definition| !self.left_out.iter().any(|(name, _)| *name == definition.name);
+        let is_tool = |definition: &&Definition| {
+            !self.left_out.iter().any(|(name, _)| *name == definition.name)
+        };
         self.loaded.definitions().iter().filter(is_tool)
     }
 
@@ -220,7 +235,9 @@ impl Component {
 
 impl std::fmt::Debug for Component {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Component").field("digest", &self.examination().digest).finish_non_exhaustive()
+        f.debug_struct("Component")
+            .field("digest", &self.examination().digest)
+            .finish_non_exhaustive()
     }
 }
 
@@ -236,7 +253,11 @@ struct WasmHandler {
 impl WasmHandler {
     /// Whether the component can ask for directories.
     fn reads_files(&self) -> bool {
-        self.loaded.examination().imports.iter().any(|(import, _)| import.starts_with("wasi:filesystem/preopens"))
+        self.loaded
+            .examination()
+            .imports
+            .iter()
+            .any(|(import, _)| import.starts_with("wasi:filesystem/preopens"))
     }
 
     /// The tool's rights in this call. Most calls narrow nothing.
@@ -253,8 +274,13 @@ impl WasmHandler {
 impl Handler for WasmHandler {
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_> {
         if invocation.files.is_some() && !self.reads_files() {
-            let fault = Fault::new("", "no file, because the tool's component does not import `wasi:filesystem`");
-            return Box::pin(std::future::ready(CallResult::Refusal(Refusal::InvalidArguments(vec![fault]))));
+            let fault = Fault::new(
+                "",
+                "no file, because the tool's component does not import `wasi:filesystem`",
+            );
+            return Box::pin(std::future::ready(CallResult::Refusal(Refusal::InvalidArguments(
+                vec![fault],
+            ))));
         }
         let rights = self.rights(&invocation);
         Box::pin(self.loaded.call(invocation, self.checks, rights))
@@ -298,7 +324,10 @@ type Usable = (Vec<Tool>, Vec<(String, String)>);
 ///
 /// # Errors
 /// The first problem, if there is no usable tool.
-fn usable(definitions: &[Definition], make: impl Fn(&Definition) -> Result<Tool, Error>) -> Result<Usable, Error> {
+fn usable(
+    definitions: &[Definition],
+    make: impl Fn(&Definition) -> Result<Tool, Error>,
+) -> Result<Usable, Error> {
     let (mut tools, mut left_out, mut first) = (Vec::new(), Vec::new(), None);
     for definition in definitions {
         match make(definition) {
@@ -323,22 +352,33 @@ mod tests {
     #[test]
     fn a_tool_is_listed_with_schemas_in_2020_12() {
         let old = json!({"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {}});
-        let definition = Definition::new("old", "").unwrap().with_parameters(old.clone()).with_output(old);
+        let definition =
+            Definition::new("old", "").unwrap().with_parameters(old.clone()).with_output(old);
         let tool = Tool::manual(definition).unwrap();
         let new = json!({"type": "object", "properties": {}});
-        assert_eq!((&tool.definition().parameters, &tool.definition().output), (&Some(new.clone()), &Some(new)));
+        assert_eq!(
+            (&tool.definition().parameters, &tool.definition().output),
+            (&Some(new.clone()), &Some(new))
+        );
         assert!(tool.output().is_some_and(|schema| schema.check(&json!([])).is_err()));
     }
 
     #[test]
     fn a_bad_tool_takes_no_other_away() {
         let good = Definition::new("good", "").unwrap();
-        let bad = Definition::new("bad", "").unwrap().with_parameters(json!({"$ref": "other.json"}));
+        let bad =
+            Definition::new("bad", "").unwrap().with_parameters(json!({"$ref": "other.json"}));
         let make = |definition: &Definition| Tool::manual(definition.clone());
         let (tools, left_out) = usable(&[bad.clone(), good], make).unwrap();
-        assert_eq!(tools.iter().map(|tool| tool.definition().name.as_str()).collect::<Vec<_>>(), ["good"]);
+        assert_eq!(
+            tools.iter().map(|tool| tool.definition().name.as_str()).collect::<Vec<_>>(),
+            ["good"]
+        );
         let [(name, problem)] = left_out.as_slice() else { panic!("{left_out:?}") };
-        assert!(name == "bad" && problem.contains("at `/$ref`: `other.json` is in another document"), "{problem}");
+        assert!(
+            name == "bad" && problem.contains("at `/$ref`: `other.json` is in another document"),
+            "{problem}"
+        );
         assert!(usable(&[bad], make).unwrap_err().is_definition());
     }
 }

@@ -90,10 +90,12 @@ impl WorkerProcessBuilder {
         std::thread::Builder::new()
             .name("toolcell-worker".into())
             .spawn(move || keeper.keep(first))
-            .map_err(|error| Error::engine("no thread can be started for the worker process").with_source(error))?;
-        let offered = offered
-            .await
-            .unwrap_or_else(|_| Err(Error::engine("the thread that supervises the worker process died")))?;
+            .map_err(|error| {
+                Error::engine("no thread can be started for the worker process").with_source(error)
+            })?;
+        let offered = offered.await.unwrap_or_else(|_| {
+            Err(Error::engine("the thread that supervises the worker process died"))
+        })?;
         let tools = offered.into_iter().map(|offered| {
             let handler = InWorker::new(Arc::clone(&tie), &offered);
             Ok(Tool::with_handler(offered.definition, handler)?.with_limits(offered.limits))
@@ -136,7 +138,8 @@ impl WorkerProcess {
     /// Configures a worker process that runs this program. The program must find out that it is the worker, for instance
     /// by an argument, and then call [`Worker::begin`].
     pub fn builder(program: impl Into<PathBuf>) -> WorkerProcessBuilder {
-        let launch = Launch { program: program.into(), arguments: Vec::new(), environment: BTreeMap::new() };
+        let launch =
+            Launch { program: program.into(), arguments: Vec::new(), environment: BTreeMap::new() };
         WorkerProcessBuilder { launch, grace: DEFAULT_GRACE }
     }
 
@@ -163,7 +166,10 @@ impl WorkerProcess {
 
 impl fmt::Debug for WorkerProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkerProcess").field("tools", &self.tools).field("pid", &self.pid()).finish()
+        f.debug_struct("WorkerProcess")
+            .field("tools", &self.tools)
+            .field("pid", &self.pid())
+            .finish()
     }
 }
 

@@ -13,7 +13,10 @@ use toolcell_server::{Authenticator, HttpServer, ListenOptions, Served, Service}
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let registry = Registry::new();
-    registry.register(Tool::native(Definition::new("now", "Tells the time.")?, async |_: Value| json!("noon"))?)?;
+    registry
+        .register(Tool::native(Definition::new("now", "Tells the time.")?, async |_: Value| {
+            json!("noon")
+        })?)?;
     let service = Service::builder(Served::new(&registry)).build()?;
     let routes = mcp::routes(service.clone(), McpOptions::default());
     let options = ListenOptions::default().with_protected(routes);

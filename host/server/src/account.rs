@@ -70,22 +70,37 @@ impl Account {
     }
 
     /// Admits a request of so many calls, which wants to run so many at once. It gets as many slots as are free, at least one.
-    pub(crate) fn admit(self: &Arc<Self>, quota: &Quota, calls: usize, wanted: usize) -> Result<Slots, Refused> {
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        quota: &Quota,
+        calls: usize,
+        wanted: usize,
+    ) -> Result<Slots, Refused> {
         let now = self.clock.now();
         let mut state = self.state.lock();
         state.fill(quota, now);
         let State { totals, calls: bucket, fuel, .. } = &mut *state;
-        let free = quota.concurrent_calls.map_or(wanted, |most| most.saturating_sub(totals.running)).min(wanted.max(1));
+        let free = quota
+            .concurrent_calls
+            .map_or(wanted, |most| most.saturating_sub(totals.running))
+            .min(wanted.max(1));
         if free == 0 && wanted > 0 {
             return Err(Refused::Quota { kind: QuotaKind::Concurrent, retry_after: RETRY_SLOTS });
         }
-        if let Some(wait) = fuel.as_ref().map(|fuel| fuel.wait_for(1)).filter(|wait| !wait.is_zero()) {
+        if let Some(wait) =
+            fuel.as_ref().map(|fuel| fuel.wait_for(1)).filter(|wait| !wait.is_zero())
+        {
             return Err(Refused::Quota { kind: QuotaKind::Fuel, retry_after: wait });
         }
         if let Some(bucket) = bucket {
             let tokens = u64::try_from(calls).unwrap_or(u64::MAX);
-            if let Some(limit) = quota.calls_per_minute.filter(|limit| tokens > *limit && *limit > 0) {
-                return Err(Refused::TooManyCalls { got: calls, limit: usize::try_from(limit).unwrap_or(usize::MAX) });
+            if let Some(limit) =
+                quota.calls_per_minute.filter(|limit| tokens > *limit && *limit > 0)
+            {
+                return Err(Refused::TooManyCalls {
+                    got: calls,
+                    limit: usize::try_from(limit).unwrap_or(usize::MAX),
+                });
             }
             let wait = bucket.wait_for(tokens);
             if !wait.is_zero() && stands(Defence::CallQuota) {
@@ -120,12 +135,17 @@ impl Account {
         state.fill(quota, self.clock.now());
         let wait = state.fuel.as_ref().map(|bucket| bucket.wait_for(1)).unwrap_or_default();
         let is_free = wait.is_zero() || !stands(Defence::CheckFuel);
-        if is_free { Ok(()) } else { Err(Refused::Quota { kind: QuotaKind::Fuel, retry_after: wait }) }
+        if is_free {
+            Ok(())
+        } else {
+            Err(Refused::Quota { kind: QuotaKind::Fuel, retry_after: wait })
+        }
     }
 
     /// Charges fuel that the tenant is not shown.
     pub(crate) fn charge_unseen(&self, fuel: u64) {
-        if let Some(bucket) = self.state.lock().fuel.as_mut().filter(|_| stands(Defence::CheckFuel)) {
+        if let Some(bucket) = self.state.lock().fuel.as_mut().filter(|_| stands(Defence::CheckFuel))
+        {
             bucket.take(fuel);
         }
     }
@@ -136,7 +156,9 @@ impl Account {
         let Event::Completed { result, usage, parent, .. } = event else { return };
         // What a call of a tool's own has used is charged with the call that led to it.
         let fuel = usage.fuel.filter(|_| parent.is_none()).unwrap_or_default();
-        if matches!(result, CallResult::Refusal(Refusal::NotVisible)) && stands(Defence::HiddenUsage) {
+        if matches!(result, CallResult::Refusal(Refusal::NotVisible))
+            && stands(Defence::HiddenUsage)
+        {
             self.charge_unseen(fuel);
             return;
         }
@@ -148,7 +170,9 @@ impl Account {
             return;
         }
         totals.fuel = totals.fuel.saturating_add(fuel);
-        totals.wall_us = totals.wall_us.saturating_add(u64::try_from(usage.wall.as_micros()).unwrap_or(u64::MAX));
+        totals.wall_us = totals
+            .wall_us
+            .saturating_add(u64::try_from(usage.wall.as_micros()).unwrap_or(u64::MAX));
         for bucket in [bucket, shown].into_iter().flatten() {
             bucket.take(fuel);
         }
@@ -159,7 +183,8 @@ impl Account {
         let now = self.clock.now();
         let mut state = self.state.lock();
         state.fill(quota, now);
-        let (calls_left, fuel_left) = (state.calls.as_ref().map(Bucket::left), state.shown.as_ref().map(Bucket::left));
+        let (calls_left, fuel_left) =
+            (state.calls.as_ref().map(Bucket::left), state.shown.as_ref().map(Bucket::left));
         TenantUsage { calls_left, fuel_left, ..state.totals.clone() }
     }
 }
@@ -168,9 +193,11 @@ impl State {
     /// Makes the buckets those of this quota at this time.
     fn fill(&mut self, quota: &Quota, now: std::time::Instant) {
         let Quota { calls_per_minute, fuel_per_minute, .. } = *quota;
-        for (bucket, rate) in
-            [(&mut self.calls, calls_per_minute), (&mut self.fuel, fuel_per_minute), (&mut self.shown, fuel_per_minute)]
-        {
+        for (bucket, rate) in [
+            (&mut self.calls, calls_per_minute),
+            (&mut self.fuel, fuel_per_minute),
+            (&mut self.shown, fuel_per_minute),
+        ] {
             match (bucket.as_mut(), rate) {
                 (_, None) => *bucket = None,
                 (None, Some(rate)) => *bucket = Some(Bucket::new(rate, now)),
@@ -228,7 +255,13 @@ mod tests {
             let mut usage = Usage::default();
             usage.fuel = Some(fuel);
             let result = CallResult::Outcome(Outcome::ok(json!(1)));
-            Event::Completed { id: id.into(), name: "tool".into(), result, usage, parent: parent.map(Into::into) }
+            Event::Completed {
+                id: id.into(),
+                name: "tool".into(),
+                result,
+                usage,
+                parent: parent.map(Into::into),
+            }
         };
         account.charge(&ended("1/1", 40, Some("1")));
         account.charge(&ended("1", 100, None));

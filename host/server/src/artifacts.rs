@@ -146,7 +146,9 @@ pub enum ArtifactError {
     #[error("the artifact would exceed the tenant's limit of bytes or number of artifacts")]
     Quota,
     /// The name is not one of a file.
-    #[error("the name of an artifact must be 1 to 128 of the characters A-Z a-z 0-9 . _ -, and not begin with . or -")]
+    #[error(
+        "the name of an artifact must be 1 to 128 of the characters A-Z a-z 0-9 . _ -, and not begin with . or -"
+    )]
     BadName,
     /// The media type cannot be kept.
     #[error("the media type is not 1 to 128 visible ASCII characters")]
@@ -186,7 +188,11 @@ impl Artifacts {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_with(directory: &Path, options: ArtifactOptions, clock: impl Clock) -> io::Result<Self> {
+    pub fn open_with(
+        directory: &Path,
+        options: ArtifactOptions,
+        clock: impl Clock,
+    ) -> io::Result<Self> {
         Ok(Self(Arc::new(Store::open(directory, options, Arc::new(clock))?)))
     }
 
@@ -259,7 +265,11 @@ impl Artifacts {
 
     /// Stores JSON that the tenant did not ask to store, if at most half of the quota is used then. The other half is for what
     /// it stores itself.
-    pub(crate) fn put_spare(&self, tenant: Option<&str>, json: &[u8]) -> Result<ArtifactInfo, ArtifactError> {
+    pub(crate) fn put_spare(
+        &self,
+        tenant: Option<&str>,
+        json: &[u8],
+    ) -> Result<ArtifactInfo, ArtifactError> {
         self.put_within(2, tenant, json, (None, "application/json"))
     }
 
@@ -316,7 +326,11 @@ impl Artifacts {
     }
 
     /// An artifact of the tenant, open.
-    pub(crate) fn artifact(&self, tenant: Option<&str>, id: &str) -> Result<Artifact, ArtifactError> {
+    pub(crate) fn artifact(
+        &self,
+        tenant: Option<&str>,
+        id: &str,
+    ) -> Result<Artifact, ArtifactError> {
         self.0.artifact(tenant, id)
     }
 }

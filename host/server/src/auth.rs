@@ -70,14 +70,24 @@ impl Authenticator {
     /// Every request is sent by [`Principal::local`]. An [`HttpServer`](crate::HttpServer) with it listens on loopback only.
     #[must_use]
     pub fn open() -> Self {
-        Self { is_open: Arc::new(true.into()), keys: None, jwt: Arc::default(), new_key: Arc::default() }
+        Self {
+            is_open: Arc::new(true.into()),
+            keys: None,
+            jwt: Arc::default(),
+            new_key: Arc::default(),
+        }
     }
 
     /// A request has a key of this store: `Authorization: Bearer tck_…`. Keys that are added or revoked, also by another
     /// process, count from the next request on.
     #[must_use]
     pub fn api_keys(store: ApiKeyStore) -> Self {
-        Self { is_open: Arc::default(), keys: Some(store), jwt: Arc::default(), new_key: Arc::default() }
+        Self {
+            is_open: Arc::default(),
+            keys: Some(store),
+            jwt: Arc::default(),
+            new_key: Arc::default(),
+        }
     }
 
     /// Every request is accepted until this store has a key, or [`require_keys`](Self::require_keys) is called. From then on a
@@ -97,7 +107,11 @@ impl Authenticator {
     /// A request has a token of this issuer: `Authorization: Bearer TOKEN`.
     #[must_use]
     pub fn jwt(issuer: JwtIssuer) -> Self {
-        Self { is_open: Arc::default(), jwt: Arc::new(ArcSwapOption::from_pointee(issuer)), ..Self::open() }
+        Self {
+            is_open: Arc::default(),
+            jwt: Arc::new(ArcSwapOption::from_pointee(issuer)),
+            ..Self::open()
+        }
     }
 
     /// Accepts tokens of this issuer too.
@@ -171,11 +185,13 @@ impl Authenticator {
         let shown = bearer(headers).ok_or(AuthError::Unauthenticated)?;
         match (self.jwt.load().as_ref(), &self.keys) {
             // A key has no dots, and a token has two.
-            (Some(issuer), _) if shown.contains('.') => issuer.principal_of(shown).inspect_err(|_| {
-                if !issuer.has_key_of(shown) {
-                    self.new_key.notify_one();
-                }
-            }),
+            (Some(issuer), _) if shown.contains('.') => {
+                issuer.principal_of(shown).inspect_err(|_| {
+                    if !issuer.has_key_of(shown) {
+                        self.new_key.notify_one();
+                    }
+                })
+            }
             (_, Some(store)) => store.principal_of(shown).ok_or(AuthError::Unauthenticated),
             (_, None) => Err(AuthError::Unauthenticated),
         }
@@ -203,7 +219,8 @@ impl Authenticator {
     /// path, and without an issuer.
     pub(crate) fn metadata(&self, path: &str) -> Option<ResourceMetadata> {
         let issuer = self.jwt.load_full()?;
-        let is_here = path.is_empty() || issuer.metadata_url().is_some_and(|url| same_path(url.path(), path));
+        let is_here =
+            path.is_empty() || issuer.metadata_url().is_some_and(|url| same_path(url.path(), path));
         if !is_here {
             return None;
         }
@@ -219,7 +236,9 @@ impl Authenticator {
 /// Whether the path of metadata ends with this one.
 fn same_path(whole: &str, end: &str) -> bool {
     let end = end.strip_suffix('/').unwrap_or(end);
-    whole.strip_prefix(METADATA_PATH).is_some_and(|path| path.strip_suffix('/').unwrap_or(path) == end)
+    whole
+        .strip_prefix(METADATA_PATH)
+        .is_some_and(|path| path.strip_suffix('/').unwrap_or(path) == end)
 }
 
 /// The one bearer token of a request.

@@ -28,7 +28,11 @@ pub(crate) struct CallLog {
 
 impl CallLog {
     pub(crate) fn of_tenant(tenant: Option<&str>) -> Self {
-        Self { tenant: tenant.map(str::to_owned), denials: Mutex::default(), hasher: RandomState::new() }
+        Self {
+            tenant: tenant.map(str::to_owned),
+            denials: Mutex::default(),
+            hasher: RandomState::new(),
+        }
     }
 
     /// Logs what an event says.
@@ -45,9 +49,17 @@ impl CallLog {
                 "a call ended"
             ),
             Event::Denied { id, denial } if self.is_new(&denial.request) => {
-                tracing::warn!(tenant, call = id, denial = denial.to_string(), "a request of a tool was denied");
+                tracing::warn!(
+                    tenant,
+                    call = id,
+                    denial = denial.to_string(),
+                    "a request of a tool was denied"
+                );
             }
-            Event::Denied { .. } | Event::Started { .. } | Event::Progress { .. } | Event::Log { .. } => {}
+            Event::Denied { .. }
+            | Event::Started { .. }
+            | Event::Progress { .. }
+            | Event::Log { .. } => {}
             _ => {}
         }
     }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, Event, EventSink, Limits, Outcome, Question, Refusal, ToolCall,
-    ToolError,
+    CallContext, CallOptions, CallResult, Completion, Event, EventSink, Limits, Outcome, Question,
+    Refusal, ToolCall, ToolError,
 };
 
 use crate::principal::Principal;
@@ -131,7 +131,11 @@ impl Service {
     ///
     /// # Cancel safety
     /// When dropped, the guest is stopped and everything it held is given back.
-    pub async fn call(&self, principal: &Principal, request: CallRequest) -> Result<Answer, Refused> {
+    pub async fn call(
+        &self,
+        principal: &Principal,
+        request: CallRequest,
+    ) -> Result<Answer, Refused> {
         let CallRequest { call, request_id, mut context, limits, stop_grace, events } = request;
         let view = self.view(principal)?;
         let call = view.meant(call);
@@ -139,8 +143,11 @@ impl Service {
         let admitted = self.admit(principal, &view, &request_id, 1, 1)?;
         context.owned_by(principal, &request_id);
         let context = Arc::new(context);
-        let Some(tool) = view.tools.get(&call.name) else { return Err(view.unknown_tool(&call.name, &context).await) };
-        let mut options = CallOptions::default().with_context(Arc::clone(&context)).with_abort(admitted.signal());
+        let Some(tool) = view.tools.get(&call.name) else {
+            return Err(view.unknown_tool(&call.name, &context).await);
+        };
+        let mut options =
+            CallOptions::default().with_context(Arc::clone(&context)).with_abort(admitted.signal());
         options = options.with_limits(limits).with_stop_grace(stop_grace);
         let mut executor = self.executor(principal, &view);
         if let Some(events) = events {
@@ -148,14 +155,19 @@ impl Service {
         }
         let completion = executor.call(tool, call, options).await;
         match &completion.result {
-            CallResult::Refusal(Refusal::NotVisible) | CallResult::ToolError(ToolError::NotFound) => {
+            CallResult::Refusal(Refusal::NotVisible)
+            | CallResult::ToolError(ToolError::NotFound) => {
                 Err(view.unknown_tool(&tool.definition().name, &context).await)
             }
             CallResult::Refusal(Refusal::Overloaded { retry_after }) => {
                 Err(Refused::Overloaded { retry_after: *retry_after })
             }
-            CallResult::Refusal(Refusal::UnknownTenant | Refusal::NoTenant) => Err(Refused::NoAccess),
-            CallResult::Refusal(refusal @ Refusal::InvalidAnswer(_)) => Err(Refused::InvalidAnswer(refusal.clone())),
+            CallResult::Refusal(Refusal::UnknownTenant | Refusal::NoTenant) => {
+                Err(Refused::NoAccess)
+            }
+            CallResult::Refusal(refusal @ Refusal::InvalidAnswer(_)) => {
+                Err(Refused::InvalidAnswer(refusal.clone()))
+            }
             CallResult::Outcome(_) | CallResult::ToolError(_) | CallResult::Refusal(_) => {
                 Ok(Answer { request_id, completion })
             }

@@ -40,19 +40,25 @@ impl Service {
     ///
     /// # Cancel safety
     /// May be dropped.
-    pub async fn tools(&self, principal: &Principal, cursor: Option<&str>) -> Result<Page, Refused> {
+    pub async fn tools(
+        &self,
+        principal: &Principal,
+        cursor: Option<&str>,
+    ) -> Result<Page, Refused> {
         let view = self.asked_view(principal)?;
         let after = cursor.map(name_in).transpose()?;
         let (context, most) = (Arc::new(context(principal)), self.limits().page.max(1));
         let begin = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let rest: Vec<Tool> = view.listed(begin).cloned().collect();
-        let asked = stream::iter(rest).map(move |tool| if_visible(Arc::clone(&view), tool, Arc::clone(&context)));
+        let asked = stream::iter(rest)
+            .map(move |tool| if_visible(Arc::clone(&view), tool, Arc::clone(&context)));
         let visible = asked.buffered(ASKED_AT_ONCE).filter_map(std::future::ready);
         // One more than the page tells whether there is a next one.
         let mut tools: Vec<Tool> = visible.take(most + 1).collect().await;
         let has_more = tools.len() > most;
         tools.truncate(most);
-        let next = tools.last().filter(|_| has_more).map(|tool| cursor_after(&tool.definition().name));
+        let next =
+            tools.last().filter(|_| has_more).map(|tool| cursor_after(&tool.definition().name));
         Ok(Page { tools, next })
     }
 
@@ -78,7 +84,9 @@ impl Service {
     /// refusal does not tell that there is one.
     fn asked_view(&self, principal: &Principal) -> Result<Arc<View>, Refused> {
         let view = self.view(principal)?;
-        view.account.check_fuel(&view.quota).inspect_err(|refused| view.metrics.refused(refused.code()))?;
+        view.account
+            .check_fuel(&view.quota)
+            .inspect_err(|refused| view.metrics.refused(refused.code()))?;
         Ok(view)
     }
 }

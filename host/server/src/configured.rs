@@ -115,8 +115,13 @@ impl Configured {
     /// [`IssuerError`].
     pub fn authenticator(&self, keys: ApiKeyStore) -> Result<Authenticator, IssuerError> {
         let loaded = self.loaded();
-        let is_keyed = !loaded.tenants().is_empty() || loaded.issuer().is_some() || keys.may_have_keys();
-        let auth = if is_keyed { Authenticator::api_keys(keys) } else { Authenticator::open_until_keys(keys) };
+        let is_keyed =
+            !loaded.tenants().is_empty() || loaded.issuer().is_some() || keys.may_have_keys();
+        let auth = if is_keyed {
+            Authenticator::api_keys(keys)
+        } else {
+            Authenticator::open_until_keys(keys)
+        };
         if let Some(said) = loaded.issuer() {
             auth.replace_jwt(Some(issuer_of(said)?));
         }
@@ -207,7 +212,9 @@ impl Configured {
 
     /// What is served of a configuration.
     fn served(&self, loaded: &Loaded) -> Served {
-        let served = Served::new(loaded.registry()).with_executor(loaded.executor().clone()).with_many_tools(self.many);
+        let served = Served::new(loaded.registry())
+            .with_executor(loaded.executor().clone())
+            .with_many_tools(self.many);
         let served = if loaded.tenants().is_empty() {
             served.with_untenanted(ServedTenant::default().with_quota(quota(loaded.quota())))
         } else {
@@ -233,7 +240,10 @@ impl ApiKeyStore {
     /// As [`open`](Self::open).
     pub fn of_configuration(configuration: &Configuration) -> Result<Option<Self>, KeyStoreError> {
         let (directory, file) = KEYS;
-        configuration.state_directory(directory).map(|directory| Self::open(directory.join(file))).transpose()
+        configuration
+            .state_directory(directory)
+            .map(|directory| Self::open(directory.join(file)))
+            .transpose()
     }
 }
 
@@ -242,7 +252,9 @@ fn quota(said: TenantQuota) -> Quota {
     Quota {
         calls_per_minute: said.calls_per_minute,
         fuel_per_minute: said.fuel_per_minute,
-        concurrent_calls: said.concurrent_calls.map(|calls| usize::try_from(calls).unwrap_or(usize::MAX)),
+        concurrent_calls: said
+            .concurrent_calls
+            .map(|calls| usize::try_from(calls).unwrap_or(usize::MAX)),
         artifact_bytes: said.artifact_bytes,
     }
 }

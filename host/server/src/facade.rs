@@ -10,7 +10,9 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use toolcell::{CallContext, Definition, Error, Executor, Invocation, Outcome, RawCall, Tool, ToolCall};
+use toolcell::{
+    CallContext, Definition, Error, Executor, Invocation, Outcome, RawCall, Tool, ToolCall,
+};
 
 use crate::search::Index;
 
@@ -71,7 +73,11 @@ impl ManyTools {
 
 /// The three tools for these ones, in the order of their names. `executor` asks those whether they are visible. `None` if the list is short enough, or if a tool has one of
 /// the three names: its author's tool goes before.
-pub(crate) fn facade(many: ManyTools, tools: &BTreeMap<String, Tool>, executor: &Executor) -> Option<[Tool; 3]> {
+pub(crate) fn facade(
+    many: ManyTools,
+    tools: &BTreeMap<String, Tool>,
+    executor: &Executor,
+) -> Option<[Tool; 3]> {
     if tools.len() <= many.above {
         return None;
     }
@@ -219,10 +225,13 @@ impl Catalogue {
     }
 
     async fn search(self: Arc<Self>, arguments: Value, context: &CallContext) -> Outcome {
-        let Ok(Wanted { query, limit }) = serde_json::from_value(arguments) else { return unreadable() };
+        let Ok(Wanted { query, limit }) = serde_json::from_value(arguments) else {
+            return unreadable();
+        };
         let most = limit.unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS);
         let catalogue = Arc::clone(&self);
-        let names = tokio::task::spawn_blocking(move || catalogue.names(&query, most * CANDIDATES)).await;
+        let names =
+            tokio::task::spawn_blocking(move || catalogue.names(&query, most * CANDIDATES)).await;
         let Ok(Some(names)) = names else {
             return Outcome::error(
                 "the tool search failed: do not repeat it, and tell the operator; the server's log says why",
@@ -235,7 +244,10 @@ impl Catalogue {
                 left_out += usize::from(!found.add(json!(Found::of(tool.definition()))));
             }
         }
-        let hint = found.results.is_empty().then(|| json!("no tool has one of these words: try other words"));
+        let hint = found
+            .results
+            .is_empty()
+            .then(|| json!("no tool has one of these words: try other words"));
         found.answer([("left_out", (left_out > 0).then(|| json!(left_out))), ("hint", hint)])
     }
 
@@ -250,8 +262,10 @@ impl Catalogue {
         for name in names {
             match self.tools.get(&name) {
                 Some(tool) if self.shows(tool, context).await => {
-                    let Definition { name, description, parameters, output, .. } = tool.definition();
-                    let mut shown = json!({"name": name, "description": description, "parameters": parameters});
+                    let Definition { name, description, parameters, output, .. } =
+                        tool.definition();
+                    let mut shown =
+                        json!({"name": name, "description": description, "parameters": parameters});
                     if let Some(output) = output {
                         shown["output"] = output.clone();
                     }
@@ -319,9 +333,12 @@ impl<'a> Found<'a> {
     fn of(definition: &'a Definition) -> Self {
         let schema = definition.parameters.as_ref();
         let required = schema.and_then(|schema| schema.get("required")?.as_array());
-        let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|required| required == name));
+        let is_required = |name: &str| {
+            required.is_some_and(|names| names.iter().any(|required| required == name))
+        };
         let properties = schema.and_then(|schema| schema.get("properties")?.as_object());
-        let parameter = |name: &String| if is_required(name) { name.clone() } else { format!("{name}?") };
+        let parameter =
+            |name: &String| if is_required(name) { name.clone() } else { format!("{name}?") };
         let mut description: String = definition.description.chars().take(SUMMARY).collect();
         if description.len() < definition.description.len() {
             description.push('…');

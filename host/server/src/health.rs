@@ -119,7 +119,8 @@ impl Service {
         let readiness = self.readiness();
         let reports = self.reports().0.lock();
         let details = reports.iter().filter(|(_, report)| !report.details.is_empty());
-        let details = details.map(|(source, report)| (source.clone(), report.details.clone())).collect();
+        let details =
+            details.map(|(source, report)| (source.clone(), report.details.clone())).collect();
         Health { readiness, details }
     }
 }

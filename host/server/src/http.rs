@@ -170,7 +170,12 @@ impl std::ops::Deref for Shared {
 
 /// The routes of the API. `protected` are further routes, for example of another protocol: their requests pass the same
 /// checks, and have the extensions [`Principal`](crate::Principal) and [`RequestId`](crate::RequestId).
-pub fn router(service: Service, auth: Authenticator, options: HttpOptions, protected: Router) -> Router {
+pub fn router(
+    service: Service,
+    auth: Authenticator,
+    options: HttpOptions,
+    protected: Router,
+) -> Router {
     let bodies = Room::new(options.bodies, Defence::BodyShare);
     let requests = Room::new(options.requests, Defence::RequestShare);
     let idempotency = Idempotency::new(service.clock());
@@ -208,7 +213,8 @@ pub fn router(service: Service, auth: Authenticator, options: HttpOptions, prote
 #[must_use]
 pub fn api_document() -> &'static str {
     // Made once: the path needs no key, and making it costs far more than sending it.
-    static DOCUMENT: LazyLock<String> = LazyLock::new(|| Document::openapi().to_json().unwrap_or_default());
+    static DOCUMENT: LazyLock<String> =
+        LazyLock::new(|| Document::openapi().to_json().unwrap_or_default());
     &DOCUMENT
 }
 
@@ -247,8 +253,11 @@ impl utoipa::Modify for Described {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         use utoipa::openapi::RefOr;
         let items = document.paths.paths.values_mut();
-        let operations = items.flat_map(|item| [&mut item.get, &mut item.post, &mut item.delete]).flatten();
-        for (status, response) in operations.flat_map(|operation| &mut operation.responses.responses) {
+        let operations =
+            items.flat_map(|item| [&mut item.get, &mut item.post, &mut item.delete]).flatten();
+        for (status, response) in
+            operations.flat_map(|operation| &mut operation.responses.responses)
+        {
             if let RefOr::T(response) = response
                 && response.description.is_empty()
             {

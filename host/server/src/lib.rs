@@ -56,8 +56,8 @@ mod trace;
 pub use account::TenantUsage;
 pub use artifacts::{ARTIFACT_URI, ArtifactError, ArtifactInfo, ArtifactOptions, Artifacts};
 pub use auth::{
-    ApiKeyStore, AuthError, Authenticator, JwtError, JwtIssuer, KeyInfo, KeyStoreError, NewKey, PublishedKeys,
-    PublishedKeysError,
+    ApiKeyStore, AuthError, Authenticator, JwtError, JwtIssuer, KeyInfo, KeyStoreError, NewKey,
+    PublishedKeys, PublishedKeysError,
 };
 pub use calls::{Answer, CallRequest};
 pub use catalogue::Page;

@@ -196,7 +196,8 @@ impl ListenOptions {
 /// Whether a request can have this in `Host`, before a port.
 fn is_host(name: &str) -> bool {
     let authority = name.parse::<http::uri::Authority>();
-    authority.is_ok_and(|authority| authority.host() == name && !name.is_empty() && !name.contains('*'))
+    authority
+        .is_ok_and(|authority| authority.host() == name && !name.is_empty() && !name.contains('*'))
 }
 
 /// Whether this is an origin that a browser page can have.
@@ -219,7 +220,11 @@ impl HttpServer {
     ///
     /// # Errors
     /// [`BindError`]: also for an address other than loopback without API keys, or without TLS or a proxy.
-    pub async fn bind(service: Service, auth: Authenticator, mut options: ListenOptions) -> Result<Self, BindError> {
+    pub async fn bind(
+        service: Service,
+        auth: Authenticator,
+        mut options: ListenOptions,
+    ) -> Result<Self, BindError> {
         options.check(&auth)?;
         let address = options.address;
         let failed = |source| BindError::Address { address, source };
@@ -252,7 +257,11 @@ impl HttpServer {
     /// When dropped, every connection is closed and every running call is stopped.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
         let Self { listener, service, router, options, .. } = self;
-        let peers = Peers::new(if options.behind_proxy { usize::MAX } else { options.connections_per_address });
+        let peers = Peers::new(if options.behind_proxy {
+            usize::MAX
+        } else {
+            options.connections_per_address
+        });
         let open = Connections::new(options.connections);
         let (closing, _) = watch::channel(false);
         let mut connections = JoinSet::new();
@@ -312,7 +321,11 @@ struct Limits {
 
 impl Limits {
     fn of(options: &ListenOptions) -> Self {
-        Self { head_time: options.head_time, write_time: options.write_time, head: options.head.max(8 << 10) }
+        Self {
+            head_time: options.head_time,
+            write_time: options.write_time,
+            head: options.head.max(8 << 10),
+        }
     }
 }
 
@@ -337,7 +350,11 @@ impl Connection {
         }
     }
 
-    async fn serve(mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, limits: Limits) {
+    async fn serve(
+        mut self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        limits: Limits,
+    ) {
         let (router, busy) = (self.router, self.open.busy());
         let router = tower::service_fn(move |request: Request<Incoming>| {
             let (busy, router) = (busy(), router.clone());
@@ -351,7 +368,8 @@ impl Connection {
         http.timer(TokioTimer::new()).max_buf_size(limits.head);
         http.header_read_timeout(stands(Defence::HeadTime).then_some(limits.head_time));
         let stream = Stalling::new(stream, limits.write_time);
-        let mut connection = pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
+        let mut connection =
+            pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
         tokio::select! {
             result = &mut connection => return ended(result),
             () = self.open.closing() => return,

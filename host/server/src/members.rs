@@ -10,7 +10,10 @@ use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// The members of these names. `None` if the text is no object.
-pub(crate) fn members<'a, const N: usize>(text: &'a str, names: [&str; N]) -> Option<[Option<&'a str>; N]> {
+pub(crate) fn members<'a, const N: usize>(
+    text: &'a str,
+    names: [&str; N],
+) -> Option<[Option<&'a str>; N]> {
     let mut found = [None; N];
     each_member(text, |name, value| {
         if let Some(at) = names.iter().position(|wanted| *wanted == name) {

@@ -32,7 +32,8 @@ const OTHER: &str = "other";
 /// What a tenant is called that has no name.
 const NO_TENANT: &str = "";
 /// Seconds, from a millisecond to a minute.
-const SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 60.0];
+const SECONDS: [f64; 12] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 60.0];
 /// Instruction units.
 const FUEL: [f64; 7] = [1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10];
 
@@ -104,13 +105,19 @@ impl Metrics {
         let units: fn() -> Histogram = || Histogram::new(FUEL);
         let (calls, host_calls) = (Family::default(), Family::default());
         let (denials, refused) = (Family::default(), Family::default());
-        let (duration, fuel) = (Histograms::new_with_constructor(seconds), Histograms::new_with_constructor(units));
+        let (duration, fuel) =
+            (Histograms::new_with_constructor(seconds), Histograms::new_with_constructor(units));
         let (waiting, requests, sessions) = (seconds(), Gauge::default(), Gauge::default());
         registry.register("calls", "Calls that ended", calls.clone());
         registry.register("host_calls", "Calls of tools into the host", host_calls.clone());
         registry.register("denials", "Denied requests of tools", denials.clone());
-        registry.register("refused", "Requests that were refused before a tool ran", refused.clone());
-        let (time, wait) = ("Wall time of calls", "Time from the admission of a request to the start of its call");
+        registry.register(
+            "refused",
+            "Requests that were refused before a tool ran",
+            refused.clone(),
+        );
+        let (time, wait) =
+            ("Wall time of calls", "Time from the admission of a request to the start of its call");
         registry.register_with_unit("call_duration", time, Unit::Seconds, duration.clone());
         registry.register_with_unit("call_waiting", wait, Unit::Seconds, waiting.clone());
         registry.register("call_fuel", "Units of fuel that calls used", fuel.clone());
@@ -134,7 +141,11 @@ impl Metrics {
     }
 
     /// The numbers of this tenant, which has these tools.
-    pub(crate) fn of_tenant(&self, tenant: Option<&str>, tools: impl Iterator<Item = String>) -> TenantMetrics {
+    pub(crate) fn of_tenant(
+        &self,
+        tenant: Option<&str>,
+        tools: impl Iterator<Item = String>,
+    ) -> TenantMetrics {
         let tenant = Arc::from(tenant.unwrap_or(NO_TENANT));
         let tools = tools.map(|tool| (tool, OnceLock::new())).collect();
         TenantMetrics { metrics: self.clone(), tenant, tools: Arc::new(tools) }
@@ -161,7 +172,10 @@ impl Metrics {
         let pair = (tenant.to_owned(), tool.to_owned());
         let mut pairs = self.0.pairs.lock();
         let has_room = pairs.len() < MAX_PAIRS;
-        if pairs.contains(&pair) || !stands(Defence::MetricNames) || (has_room && pairs.insert(pair.clone())) {
+        if pairs.contains(&pair)
+            || !stands(Defence::MetricNames)
+            || (has_room && pairs.insert(pair.clone()))
+        {
             pair
         } else {
             (OTHER.to_owned(), OTHER.to_owned())
@@ -175,15 +189,25 @@ impl TenantMetrics {
         let inner = &self.metrics.0;
         match event {
             Event::Completed { name, result, usage, .. } => match self.tools.get(name) {
-                Some(known) => known.get_or_init(|| self.of_tool(name)).count(inner, ending(result), usage),
+                Some(known) => {
+                    known.get_or_init(|| self.of_tool(name)).count(inner, ending(result), usage)
+                }
                 // A client can invent names: they are counted together.
-                None if stands(Defence::MetricNames) => self.of_tool(OTHER).count(inner, ending(result), usage),
+                None if stands(Defence::MetricNames) => {
+                    self.of_tool(OTHER).count(inner, ending(result), usage)
+                }
                 None => self.of_tool(name).count(inner, ending(result), usage),
             },
             Event::Denied { denial, .. } => {
                 // Without a tool: an event of this kind names none.
                 let (tenant, _) = self.metrics.pair(&self.tenant, NO_TOOL);
-                inner.denials.get_or_create(&vec![("tenant", tenant), ("layer", layer(denial.layer).to_owned())]).inc();
+                inner
+                    .denials
+                    .get_or_create(&vec![
+                        ("tenant", tenant),
+                        ("layer", layer(denial.layer).to_owned()),
+                    ])
+                    .inc();
             }
             Event::Started { .. } | Event::Progress { .. } | Event::Log { .. } => {}
             _ => {}
@@ -193,7 +217,11 @@ impl TenantMetrics {
     /// Counts a request that was refused with this code.
     pub(crate) fn refused(&self, code: &'static str) {
         let (tenant, _) = self.metrics.pair(&self.tenant, NO_TOOL);
-        self.metrics.0.refused.get_or_create(&vec![("tenant", tenant), ("code", code.to_owned())]).inc();
+        self.metrics
+            .0
+            .refused
+            .get_or_create(&vec![("tenant", tenant), ("code", code.to_owned())])
+            .inc();
     }
 
     /// Measures from now on.

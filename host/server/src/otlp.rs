@@ -107,7 +107,9 @@ impl OtlpError {
             Self::Url { problem: UrlError::Cleartext, .. } => {
                 "use `https://`, or a collector on this machine: spans name tenants and tools"
             }
-            Self::Url { .. } => "write for instance `http://127.0.0.1:4318` or `https://collector.example.com`",
+            Self::Url { .. } => {
+                "write for instance `http://127.0.0.1:4318` or `https://collector.example.com`"
+            }
             Self::Start(_) => "check the variables `OTEL_EXPORTER_OTLP_*` of the environment",
         }
     }
@@ -134,8 +136,8 @@ impl Otlp {
         }
         let failed = |error: String| OtlpError::Start(error);
         let state = Arc::<State>::default();
-        let client =
-            Client::new(cleartext, options.timeout, Arc::clone(&state)).map_err(|error| failed(error.to_string()))?;
+        let client = Client::new(cleartext, options.timeout, Arc::clone(&state))
+            .map_err(|error| failed(error.to_string()))?;
         let exporter = opentelemetry_otlp::SpanExporter::builder()
             .with_http()
             .with_http_client(client)
@@ -150,11 +152,14 @@ impl Otlp {
             .with_scheduled_delay(options.interval)
             .build();
         let exporter = Exporter::new(exporter, Arc::clone(&state));
-        let mut processor = BatchSpanProcessor::builder(exporter).with_batch_config(batches).build();
+        let mut processor =
+            BatchSpanProcessor::builder(exporter).with_batch_config(batches).build();
         let version = opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
         // Without detectors: the environment decides nothing about what spans say.
-        let resource =
-            Resource::builder_empty().with_service_name(options.service_name).with_attribute(version).build();
+        let resource = Resource::builder_empty()
+            .with_service_name(options.service_name)
+            .with_attribute(version)
+            .build();
         processor.set_resource(&resource);
         Ok(Self { processor: Arc::new(processor), open: OpenSpans::new(), state })
     }
@@ -201,8 +206,8 @@ mod tests {
     #[tokio::test]
     async fn a_span_that_ends_late_is_exported() {
         let (sender, received) = mpsc::channel::<Bytes>();
-        let collector =
-            Router::new().route(PATH, post(move |body: Bytes| async move { sender.send(body).expect("read") }));
+        let collector = Router::new()
+            .route(PATH, post(move |body: Bytes| async move { sender.send(body).expect("read") }));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("bound"));
         tokio::spawn(async move { axum::serve(listener, collector).await });

@@ -123,14 +123,22 @@ impl Outbound {
     ///
     /// # Cancel safety
     /// When dropped, the connection is closed.
-    pub(crate) async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, OutboundError> {
+    pub(crate) async fn send(
+        &self,
+        request: Request<Bytes>,
+    ) -> Result<Response<Bytes>, OutboundError> {
         let url = checked(&request.uri().to_string(), self.cleartext)?;
         let host = url.host().unwrap_or_default().to_owned();
         let sent = tokio::time::timeout(self.time, self.exchange(url, &host, request)).await;
         sent.unwrap_or_else(|_| Err(OutboundError::Late { host, time: self.time }))
     }
 
-    async fn exchange(&self, url: Uri, host: &str, request: Request<Bytes>) -> Result<Response<Bytes>, OutboundError> {
+    async fn exchange(
+        &self,
+        url: Uri,
+        host: &str,
+        request: Request<Bytes>,
+    ) -> Result<Response<Bytes>, OutboundError> {
         let failed = |source| OutboundError::Connect { host: host.to_owned(), source };
         let is_tls = url.scheme() == Some(&Scheme::HTTPS);
         let port = url.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
@@ -143,8 +151,12 @@ impl Outbound {
             }
             return self.over(stream, &url, host, request).await;
         }
-        let name = ServerName::try_from(bare(host).to_owned()).map_err(|error| failed(io::Error::other(error)))?;
-        let stream = TlsConnector::from(Arc::clone(&self.tls)).connect(name, stream).await.map_err(failed)?;
+        let name = ServerName::try_from(bare(host).to_owned())
+            .map_err(|error| failed(io::Error::other(error)))?;
+        let stream = TlsConnector::from(Arc::clone(&self.tls))
+            .connect(name, stream)
+            .await
+            .map_err(failed)?;
         self.over(stream, &url, host, request).await
     }
 
@@ -156,18 +168,24 @@ impl Outbound {
         request: Request<Bytes>,
     ) -> Result<Response<Bytes>, OutboundError> {
         let broken = |problem: String| OutboundError::Broken { host: host.to_owned(), problem };
-        let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| broken(error.to_string()))?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| broken(error.to_string()))?;
         let connection = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(connection));
         let (mut parts, body) = request.into_parts();
         let authority = url.authority().map(|authority| authority.as_str()).unwrap_or_default();
-        let authority = HeaderValue::from_str(authority).map_err(|error| broken(error.to_string()))?;
+        let authority =
+            HeaderValue::from_str(authority).map_err(|error| broken(error.to_string()))?;
         parts.headers.insert(HOST, authority);
         parts.uri = url.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/")).into();
         let request = Request::from_parts(parts, Full::new(body));
-        let response = sender.send_request(request).await.map_err(|error| broken(error.to_string()))?;
+        let response =
+            sender.send_request(request).await.map_err(|error| broken(error.to_string()))?;
         let (parts, body) = response.into_parts();
-        let body = Limited::new(body, self.bytes).collect().await.map_err(|error| broken(error.to_string()))?;
+        let body = Limited::new(body, self.bytes)
+            .collect()
+            .await
+            .map_err(|error| broken(error.to_string()))?;
         drop(connection);
         Ok(Response::from_parts(parts, body.to_bytes()))
     }

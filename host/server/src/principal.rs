@@ -36,7 +36,8 @@ impl Principal {
     /// Whether the credentials of its request have expired.
     #[must_use]
     pub fn is_expired(&self) -> bool {
-        let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let now =
+            || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         self.expires.is_some_and(|expires| expires < now())
     }
 

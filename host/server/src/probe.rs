@@ -41,7 +41,8 @@ impl Probe {
         {
             return is_writable;
         }
-        let opened = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&self.file);
+        let opened =
+            OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&self.file);
         let written = opened.and_then(|mut file| file.write_all(b"toolcell"));
         let is_writable = fs::remove_file(&self.file).and(written).is_ok();
         *tried = Some((now, is_writable));

@@ -91,7 +91,9 @@ impl Refused {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Quota { retry_after, .. } | Self::Overloaded { retry_after } => Some(*retry_after),
+            Self::Quota { retry_after, .. } | Self::Overloaded { retry_after } => {
+                Some(*retry_after)
+            }
             Self::Run(error) => error.retry_after(),
             Self::NoAccess
             | Self::UnknownTool { .. }
@@ -114,7 +116,9 @@ impl Refused {
                     "{ask}; a tenant that was added is served once `toolcell approve` has approved the configuration"
                 )
             }
-            Self::UnknownTool { nearest: Some(nearest), .. } => format!("did you mean `{nearest}`?"),
+            Self::UnknownTool { nearest: Some(nearest), .. } => {
+                format!("did you mean `{nearest}`?")
+            }
             Self::UnknownTool { nearest: None, .. } => "list the tools".into(),
             Self::BadCursor => "list the tools from the start, without a cursor".into(),
             Self::Quota { .. } | Self::Overloaded { .. } => "try again after the given time".into(),

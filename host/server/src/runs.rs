@@ -14,8 +14,8 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, Stream, StreamExt as _, stream};
 use serde_json::Value;
 use toolcell::{
-    CallContext, Limits, OnToolError, RawCall, Registry, RunEvent, RunOptions, RunOutcome, RunStream, Runner, Step,
-    Stepper, ToolCall, Turn, UnknownTools,
+    CallContext, Limits, OnToolError, RawCall, Registry, RunEvent, RunOptions, RunOutcome,
+    RunStream, Runner, Step, Stepper, ToolCall, Turn, UnknownTools,
 };
 
 use crate::calls::OwnedContext as _;
@@ -106,8 +106,13 @@ impl Service {
     ///
     /// # Cancel safety
     /// When dropped, running guests are stopped, and the other calls never start.
-    pub async fn run(&self, principal: &Principal, request: RunRequest) -> Result<RunOutcome, Refused> {
-        let Prepared { runner, calls, options, admitted } = self.prepared(principal, request).boxed().await?;
+    pub async fn run(
+        &self,
+        principal: &Principal,
+        request: RunRequest,
+    ) -> Result<RunOutcome, Refused> {
+        let Prepared { runner, calls, options, admitted } =
+            self.prepared(principal, request).boxed().await?;
         let outcome = runner.run(calls, options).boxed().await.map_err(Refused::Run)?;
         drop(admitted);
         Ok(outcome)
@@ -120,8 +125,13 @@ impl Service {
     ///
     /// # Cancel safety
     /// As [`run`](Self::run), for this future and for the events.
-    pub async fn stream(&self, principal: &Principal, request: RunRequest) -> Result<RunEvents, Refused> {
-        let Prepared { runner, calls, options, admitted } = self.prepared(principal, request).boxed().await?;
+    pub async fn stream(
+        &self,
+        principal: &Principal,
+        request: RunRequest,
+    ) -> Result<RunEvents, Refused> {
+        let Prepared { runner, calls, options, admitted } =
+            self.prepared(principal, request).boxed().await?;
         let mut stream = runner.stream(calls, options);
         // A run that cannot start says so in its first event, which is there at once.
         let first = match stream.next().now_or_never() {
@@ -139,26 +149,37 @@ impl Service {
     ///
     /// # Cancel safety
     /// As [`run`](Self::run). The turn is lost.
-    pub async fn steps(&self, principal: &Principal, request: StepRequest) -> Result<(Vec<Step>, Turn), Refused> {
+    pub async fn steps(
+        &self,
+        principal: &Principal,
+        request: StepRequest,
+    ) -> Result<(Vec<Step>, Turn), Refused> {
         let StepRequest { calls, mut turn, request_id } = request;
         let view = self.view(principal)?;
         let calls: Vec<_> = calls.into_iter().map(|call| view.meant_raw(call)).collect();
         let id = request_id.unwrap_or_else(RequestId::generate);
-        let admitted = self.admit(principal, &view, &id, calls.len(), concurrency(calls.len(), None))?;
+        let admitted =
+            self.admit(principal, &view, &id, calls.len(), concurrency(calls.len(), None))?;
         turn.context.owned_by(principal, &id);
         turn.abort = admitted.signal();
-        let named = calls
-            .iter()
-            .filter_map(|call| Some((call.name.clone()?, call.arguments.as_ref().map_or_else(String::new, text))));
+        let named = calls.iter().filter_map(|call| {
+            Some((call.name.clone()?, call.arguments.as_ref().map_or_else(String::new, text)))
+        });
         let registry = registry_of(&view, named.collect(), Arc::new(turn.context.clone())).await;
         let config = toolcell::StepConfig::default().with_max_concurrency(admitted.slots().max(1));
-        let stepper = Stepper::new(registry).with_executor(self.executor(principal, &view)).with_config(config);
+        let stepper = Stepper::new(registry)
+            .with_executor(self.executor(principal, &view))
+            .with_config(config);
         let steps = stepper.step_all(calls, &mut turn).boxed().await;
         drop(admitted);
         Ok((steps, turn))
     }
 
-    async fn prepared(&self, principal: &Principal, request: RunRequest) -> Result<Prepared, Refused> {
+    async fn prepared(
+        &self,
+        principal: &Principal,
+        request: RunRequest,
+    ) -> Result<Prepared, Refused> {
         let view = self.view(principal)?;
         let RunRequest { calls, request_id, mut context, limits, .. } = request;
         let calls: Vec<_> = calls.into_iter().map(|call| view.meant(call)).collect();
@@ -183,7 +204,8 @@ impl Service {
         // Each tool has its own time within that of the executor.
         options.tool_timeout = request.tool_timeout.or(Some(view.executor.limits().timeout));
         // Nothing asked for is told as the run tells it, whatever the quota.
-        options.max_concurrency = Some(if request.max_concurrency == Some(0) { 0 } else { admitted.slots().max(1) });
+        options.max_concurrency =
+            Some(if request.max_concurrency == Some(0) { 0 } else { admitted.slots().max(1) });
         let is_whole = registry.toolbox().tools().count() == view.tools.len();
         let runner = if is_whole { view.runner.clone() } else { Runner::new(registry) };
         let runner = runner.with_executor(self.executor(principal, &view));
@@ -192,13 +214,19 @@ impl Service {
 }
 
 /// The view's tools without those of these calls that are not visible in this context.
-async fn registry_of(view: &View, calls: Vec<(String, String)>, context: Arc<CallContext>) -> Registry {
+async fn registry_of(
+    view: &View,
+    calls: Vec<(String, String)>,
+    context: Arc<CallContext>,
+) -> Registry {
     let mut asked: Vec<BoxFuture<'static, Option<String>>> = Vec::with_capacity(calls.len());
     for (name, arguments) in calls {
         if let Some(tool) = view.tools.get(&name).cloned() {
             let (context, executor) = (Arc::clone(&context), view.executor.clone());
             // Where there was no room to ask, the call itself is refused for that.
-            let asks = async move { executor.is_visible(&tool, Some(&arguments), &context).await == Some(false) };
+            let asks = async move {
+                executor.is_visible(&tool, Some(&arguments), &context).await == Some(false)
+            };
             asked.push(asks.map(|is_hidden| is_hidden.then_some(name)).boxed());
         }
     }

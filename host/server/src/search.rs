@@ -18,9 +18,10 @@ const MAX_WORDS: usize = 32;
 const MAX_DEPTH: usize = 4;
 /// Words that are in most sentences and tell no tool from another.
 const STOP_WORDS: [&str; 44] = [
-    "a", "all", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "for", "from", "how", "i", "if", "in",
-    "is", "it", "its", "me", "my", "of", "on", "one", "or", "our", "please", "that", "the", "their", "them", "there",
-    "this", "to", "tool", "use", "want", "was", "what", "which", "with", "you",
+    "a", "all", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "for", "from",
+    "how", "i", "if", "in", "is", "it", "its", "me", "my", "of", "on", "one", "or", "our",
+    "please", "that", "the", "their", "them", "there", "this", "to", "tool", "use", "want", "was",
+    "what", "which", "with", "you",
 ];
 
 /// An index of tools, in memory.
@@ -32,7 +33,9 @@ impl Index {
     ///
     /// # Errors
     /// [`rusqlite::Error`] if there is no memory for it.
-    pub(crate) fn new<'a>(definitions: impl IntoIterator<Item = &'a Definition>) -> rusqlite::Result<Self> {
+    pub(crate) fn new<'a>(
+        definitions: impl IntoIterator<Item = &'a Definition>,
+    ) -> rusqlite::Result<Self> {
         let mut connection = Connection::open_in_memory()?;
         connection.execute_batch(
             "CREATE VIRTUAL TABLE tools USING fts5(id UNINDEXED, name, description, parameters, tokenize = 'porter unicode61')",
@@ -46,7 +49,12 @@ impl Index {
                     describe(schema, MAX_DEPTH, &mut parameters);
                 }
                 let name = words(&definition.name).join(" ");
-                insert.execute(params![definition.name, name, definition.description, parameters])?;
+                insert.execute(params![
+                    definition.name,
+                    name,
+                    definition.description,
+                    parameters
+                ])?;
             }
         }
         transaction.commit()?;
@@ -66,7 +74,8 @@ impl Index {
         let mut select = connection
             .prepare("SELECT id FROM tools WHERE tools MATCH ?1 ORDER BY bm25(tools, 0.0, ?2, ?3, ?4), id LIMIT ?5")?;
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let rows = select.query_map(params![wanted, WEIGHTS.0, WEIGHTS.1, WEIGHTS.2, most], |row| row.get(0))?;
+        let rows = select
+            .query_map(params![wanted, WEIGHTS.0, WEIGHTS.1, WEIGHTS.2, most], |row| row.get(0))?;
         rows.collect()
     }
 }
@@ -76,10 +85,12 @@ fn expression(query: &str) -> String {
     let mut words = words(query);
     let mut seen = std::collections::HashSet::new();
     words.retain(|word| seen.insert(word.clone()));
-    let telling: Vec<_> = words.iter().filter(|word| !STOP_WORDS.contains(&word.as_str())).collect();
+    let telling: Vec<_> =
+        words.iter().filter(|word| !STOP_WORDS.contains(&word.as_str())).collect();
     // A query of such words only is searched for as it is.
     let chosen = if telling.is_empty() { words.iter().collect() } else { telling };
-    let quoted: Vec<_> = chosen.into_iter().take(MAX_WORDS).map(|word| format!("\"{word}\"")).collect();
+    let quoted: Vec<_> =
+        chosen.into_iter().take(MAX_WORDS).map(|word| format!("\"{word}\"")).collect();
     quoted.join(" OR ")
 }
 
@@ -109,7 +120,9 @@ fn describe(schema: &Value, depth: usize, text: &mut String) {
     if depth == 0 {
         return;
     }
-    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+    for (name, property) in
+        schema.get("properties").and_then(Value::as_object).into_iter().flatten()
+    {
         let _ = write!(text, "{} ", words(name).join(" "));
         describe(property, depth - 1, text);
     }
@@ -132,7 +145,11 @@ mod tests {
     fn queries_find_tools_by_name_description_and_parameters() {
         let definitions = [
             definition("createInvoice", "Creates an invoice for a customer.", json!({})),
-            definition("list_files", "Lists the files of a directory.", json!({"properties": {"maxDepth": {}}})),
+            definition(
+                "list_files",
+                "Lists the files of a directory.",
+                json!({"properties": {"maxDepth": {}}}),
+            ),
             definition(
                 "weather",
                 "Current temperature and wind.",

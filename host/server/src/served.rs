@@ -145,14 +145,25 @@ impl Served {
         if let Some(artifacts) = artifacts {
             let named = tenants.iter().map(|(name, tenant)| (Some(name.as_str()), tenant));
             let all = named.chain(untenanted.iter().map(|tenant| (None, tenant)));
-            artifacts.set_quotas(all.filter_map(|(name, tenant)| Some((name, tenant.quota.artifact_bytes?))));
+            artifacts.set_quotas(
+                all.filter_map(|(name, tenant)| Some((name, tenant.quota.artifact_bytes?))),
+            );
         }
         let view = |name: Option<&str>, tenant: &ServedTenant| {
-            let measured = metrics.of_tenant(name, tools.iter().map(|tool| tool.definition().name.clone()));
+            let measured =
+                metrics.of_tenant(name, tools.iter().map(|tool| tool.definition().name.clone()));
             let log = CallLog::of_tenant(name);
-            Arc::new(View::new(&tools, tenant, executor.clone(), account(name), (measured, log), many))
+            Arc::new(View::new(
+                &tools,
+                tenant,
+                executor.clone(),
+                account(name),
+                (measured, log),
+                many,
+            ))
         };
-        let views = tenants.iter().map(|(name, tenant)| (name.clone(), view(Some(name), tenant))).collect();
+        let views =
+            tenants.iter().map(|(name, tenant)| (name.clone(), view(Some(name), tenant))).collect();
         let untenanted = untenanted.as_ref().map(|tenant| view(None, tenant));
         Version { name: version, views, untenanted }
     }
@@ -202,7 +213,8 @@ impl View {
         (metrics, log): (TenantMetrics, CallLog),
         many: ManyTools,
     ) -> Self {
-        let is_seen = |name: &String| tenant.tools.as_ref().is_none_or(|tools| tools.contains(name));
+        let is_seen =
+            |name: &String| tenant.tools.as_ref().is_none_or(|tools| tools.contains(name));
         let tools = tools.iter().map(|tool| (tool.definition().name.clone(), tool.clone()));
         let mut tools: BTreeMap<String, Tool> = tools.filter(|(name, _)| is_seen(name)).collect();
         // Before the tools that stand for others: those are for models.
@@ -212,7 +224,9 @@ impl View {
         let executor = executor.with_check_fuel(move |fuel| charged.charge_unseen(fuel));
         let facade = facade(many, &tools, &executor);
         let is_searched = facade.is_some();
-        tools.extend(facade.into_iter().flatten().map(|tool| (tool.definition().name.clone(), tool)));
+        tools.extend(
+            facade.into_iter().flatten().map(|tool| (tool.definition().name.clone(), tool)),
+        );
         let (charged, measured) = (Arc::clone(&account), metrics.clone());
         let executor = executor.with_additional_events(move |event: Event| {
             charged.charge(&event);

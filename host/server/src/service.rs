@@ -154,7 +154,10 @@ impl ServiceBuilder {
     }
 
     /// With this function for what the engines have in use, by names such as those of their isolation: the metrics show it.
-    pub fn with_engines(mut self, in_use: impl Fn() -> Vec<(&'static str, InUse)> + Send + Sync + 'static) -> Self {
+    pub fn with_engines(
+        mut self,
+        in_use: impl Fn() -> Vec<(&'static str, InUse)> + Send + Sync + 'static,
+    ) -> Self {
         self.engines = InUseSource(Arc::new(in_use));
         self
     }
@@ -174,7 +177,8 @@ impl ServiceBuilder {
         let sealer = sealer.map_or_else(Sealer::generate, Ok)?;
         let accounts = Accounts::default();
         let metrics = Metrics::new(engines);
-        let version = served.version(artifacts.as_ref(), &metrics, |tenant| account(&accounts, &clock, tenant));
+        let version = served
+            .version(artifacts.as_ref(), &metrics, |tenant| account(&accounts, &clock, tenant));
         Ok(Service(Arc::new(Inner {
             version: ArcSwap::from_pointee(version),
             versions: watch::Sender::new(()),
@@ -332,7 +336,11 @@ impl Service {
     /// Whether a call of the principal would be admitted now. Takes nothing; a refusal is counted.
     pub(crate) fn check(&self, principal: &Principal) -> Result<(), Refused> {
         let view = self.view(principal)?;
-        let checked = self.0.running.check(principal, self.is_shared()).and_then(|()| view.account.check(&view.quota));
+        let checked = self
+            .0
+            .running
+            .check(principal, self.is_shared())
+            .and_then(|()| view.account.check(&view.quota));
         checked.inspect_err(|refused| view.metrics.refused(refused.code()))
     }
 

@@ -48,7 +48,8 @@ impl Room {
     /// Whether the principal's tenant could have one more.
     pub(crate) fn has_room(&self, principal: &Principal, is_shared: bool) -> bool {
         let table = self.table.lock();
-        let held = table.held.get(&principal.tenant().map(str::to_owned)).copied().unwrap_or_default();
+        let held =
+            table.held.get(&principal.tenant().map(str::to_owned)).copied().unwrap_or_default();
         self.allows(&table, held, 1, is_shared)
     }
 
@@ -58,7 +59,9 @@ impl Room {
     }
 
     fn allows(&self, table: &Table, held: usize, more: usize, is_shared: bool) -> bool {
-        let Some(free) = self.most.checked_sub(table.used.saturating_add(more)) else { return false };
+        let Some(free) = self.most.checked_sub(table.used.saturating_add(more)) else {
+            return false;
+        };
         !is_shared || held == 0 || held + more <= free || !stands(self.defence)
     }
 }
@@ -122,7 +125,10 @@ mod tests {
         let mut again = room.share(&acme);
         assert!(!again.grow_to(1, true), "what a tenant holds counts over its requests");
         drop((one, other, again));
-        assert!(room.table.lock().held.is_empty() && room.table.lock().used == 0, "all is given back");
+        assert!(
+            room.table.lock().held.is_empty() && room.table.lock().used == 0,
+            "all is given back"
+        );
         let small = Room::new(1, Defence::RequestShare);
         assert!(small.share(&acme).grow_to(1, true), "a tenant that holds nothing can begin");
     }

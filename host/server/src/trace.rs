@@ -41,16 +41,22 @@ impl<'a> TraceContext<'a> {
     /// The same for the texts themselves.
     pub(crate) fn parse(parent: &'a str, state: Option<&'a str>) -> Option<Self> {
         let mut fields = parent.split('-');
-        let [version, trace_id, parent_id, flags] = [(); 4].map(|()| fields.next().unwrap_or_default());
+        let [version, trace_id, parent_id, flags] =
+            [(); 4].map(|()| fields.next().unwrap_or_default());
         let is_hex = |text: &str, digits: usize| {
-            text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+            text.len() == digits
+                && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         };
         let is_set = |text: &str| text.bytes().any(|byte| byte != b'0');
         // A later version can have further fields; the first one has none.
-        let is_version = is_hex(version, 2) && version != "ff" && (version != "00" || fields.next().is_none());
-        let is_valid = is_version && is_hex(trace_id, 32) && is_set(trace_id) && is_hex(parent_id, 16);
+        let is_version =
+            is_hex(version, 2) && version != "ff" && (version != "00" || fields.next().is_none());
+        let is_valid =
+            is_version && is_hex(trace_id, 32) && is_set(trace_id) && is_hex(parent_id, 16);
         let is_valid = is_valid && is_set(parent_id) && is_hex(flags, 2);
-        let is_state = |state: &&str| state.len() <= MAX_STATE && state.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        let is_state = |state: &&str| {
+            state.len() <= MAX_STATE && state.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+        };
         is_valid.then(|| Self { trace_id, parent_id, flags, state: state.filter(is_state) })
     }
 
@@ -89,7 +95,9 @@ mod tests {
             ("\"; drop".to_owned(), false),
             (String::new(), false),
         ] {
-            let id = |context: Option<TraceContext<'_>>| context.map(|context| context.trace_id.to_owned());
+            let id = |context: Option<TraceContext<'_>>| {
+                context.map(|context| context.trace_id.to_owned())
+            };
             let expected = is_valid.then(|| TRACE.to_owned());
             let mut headers = HeaderMap::new();
             headers.insert("traceparent", HeaderValue::from_str(&value).unwrap());
@@ -103,7 +111,9 @@ mod tests {
     #[test]
     fn the_state_of_a_trace_is_short_and_plain() {
         let parent = format!("00-{TRACE}-00f067aa0ba902b7-01");
-        let of = |state: &str| TraceContext::parse(&parent, Some(state)).unwrap().state.map(str::to_owned);
+        let of = |state: &str| {
+            TraceContext::parse(&parent, Some(state)).unwrap().state.map(str::to_owned)
+        };
         assert_eq!(of("a=1,b=2").as_deref(), Some("a=1,b=2"));
         for state in ["a".repeat(513), "a=1\n".to_owned()] {
             assert_eq!(of(&state), None);

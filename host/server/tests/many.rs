@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use toolcell::{CallResult, Definition, Refusal, Registry, Tool, ToolCall, Turn};
 use toolcell_server::{
-    CallRequest, ManyTools, Principal, Refused, RunRequest, Served, ServedTenant, Service, StepRequest,
+    CallRequest, ManyTools, Principal, Refused, RunRequest, Served, ServedTenant, Service,
+    StepRequest,
 };
 
 const FACADE: [&str; 3] = ["tools_call", "tools_describe", "tools_search"];
@@ -12,11 +13,14 @@ const FACADE: [&str; 3] = ["tools_call", "tools_describe", "tools_search"];
 fn registry() -> Registry {
     let registry = Registry::new();
     for area in ["invoice", "calendar", "hidden"] {
-        for (verb, description) in
-            [("create", "Creates a new one"), ("delete", "Removes one for good"), ("find", "Looks one up")]
-        {
+        for (verb, description) in [
+            ("create", "Creates a new one"),
+            ("delete", "Removes one for good"),
+            ("find", "Looks one up"),
+        ] {
             let name = format!("{area}_{verb}");
-            let definition = Definition::new(&name, format!("{description} in the {area} system.")).expect("a name");
+            let definition = Definition::new(&name, format!("{description} in the {area} system."))
+                .expect("a name");
             let definition = definition.with_parameters(json!({
                 "type": "object",
                 "properties": {"id": {"type": "integer"}, "note": {"type": "string", "description": "A remark"}},
@@ -27,7 +31,9 @@ fn registry() -> Registry {
                 async move { answer }
             };
             let tool = Tool::native(definition, answer).expect("a tool");
-            registry.register(tool.with_visibility(move |_, _| area != "hidden")).expect("a name of its own");
+            registry
+                .register(tool.with_visibility(move |_, _| area != "hidden"))
+                .expect("a name of its own");
         }
     }
     registry
@@ -67,23 +73,36 @@ async fn each_tenants_list_is_replaced_by_its_own_length() {
     assert_eq!(names(&service, &tenant("few")).await, ["invoice_create", "invoice_find"]);
     let whole = above(9);
     assert_eq!(names(&whole, &tenant("all")).await.len(), 6, "without the hidden ones");
-    let refused = called(&whole, "tools_search", json!({"query": "x"})).await.expect_err("there is no search");
+    let refused = called(&whole, "tools_search", json!({"query": "x"}))
+        .await
+        .expect_err("there is no search");
     assert!(matches!(refused, Refused::UnknownTool { .. }), "{refused:?}");
 }
 
 #[tokio::test]
 async fn a_tool_is_found_described_and_called() {
     let service = above(5);
-    let found = value(&service, "tools_search", json!({"query": "remove an invoice", "limit": 1})).await;
+    let found =
+        value(&service, "tools_search", json!({"query": "remove an invoice", "limit": 1})).await;
     let expected = json!({"name": "invoice_delete", "description": "Removes one for good in the invoice system.", "parameters": ["id", "note?"]});
     assert_eq!(found, json!({"tools": [expected]}));
 
-    let described =
-        value(&service, "tools_describe", json!({"names": ["invoice_delete", "hidden_find", "no_such"]})).await;
+    let described = value(
+        &service,
+        "tools_describe",
+        json!({"names": ["invoice_delete", "hidden_find", "no_such"]}),
+    )
+    .await;
     assert_eq!(described["tools"][0]["parameters"]["required"], json!(["id"]));
-    assert_eq!(described["unknown"], json!(["hidden_find", "no_such"]), "a hidden tool is like none");
+    assert_eq!(
+        described["unknown"],
+        json!(["hidden_find", "no_such"]),
+        "a hidden tool is like none"
+    );
 
-    let answer = value(&service, "tools_call", json!({"name": "invoice_delete", "arguments": {"id": 7}})).await;
+    let answer =
+        value(&service, "tools_call", json!({"name": "invoice_delete", "arguments": {"id": 7}}))
+            .await;
     assert_eq!(answer, json!({"tool": "invoice_delete", "arguments": {"id": 7}}));
     let direct = value(&service, "invoice_delete", json!({"id": 7})).await;
     assert_eq!(direct, answer, "its own name works too");
@@ -97,8 +116,12 @@ async fn searches_tell_nothing_of_hidden_tools() {
         assert!(!found.to_string().contains("hidden"), "{query}: {found}");
     }
     for name in ["hidden_find", "no_such"] {
-        let refused = called(&service, "tools_call", json!({"name": name, "arguments": {"id": 1}})).await;
-        assert!(matches!(&refused, Err(Refused::UnknownTool { name: told, .. }) if told == name), "{refused:?}");
+        let refused =
+            called(&service, "tools_call", json!({"name": name, "arguments": {"id": 1}})).await;
+        assert!(
+            matches!(&refused, Err(Refused::UnknownTool { name: told, .. }) if told == name),
+            "{refused:?}"
+        );
     }
 }
 
@@ -113,7 +136,9 @@ async fn what_is_wrong_with_the_arguments_is_said_of_the_tool_that_is_meant() {
         (json!({"name": "invoice_find", "argument": {}}), "argument"),
     ] {
         let result = called(&service, "tools_call", arguments.clone()).await.expect("an answer");
-        let CallResult::Refusal(Refusal::InvalidArguments(faults)) = &result else { panic!("{arguments}: {result:?}") };
+        let CallResult::Refusal(Refusal::InvalidArguments(faults)) = &result else {
+            panic!("{arguments}: {result:?}")
+        };
         let told = serde_json::to_string(faults).expect("JSON");
         assert!(told.contains(expected), "{arguments}: {told}");
     }
@@ -124,10 +149,18 @@ async fn answers_keep_their_budget() {
     let many = ManyTools::default().with_above(5).with_tokens(60);
     let service = service(many);
     let found = value(&service, "tools_search", json!({"query": "invoice", "limit": 20})).await;
-    assert_eq!((found["tools"].as_array().map(Vec::len), &found["left_out"]), (Some(2), &json!(1)), "{found}");
+    assert_eq!(
+        (found["tools"].as_array().map(Vec::len), &found["left_out"]),
+        (Some(2), &json!(1)),
+        "{found}"
+    );
     let all = ["invoice_create", "invoice_find"];
     let described = value(&service, "tools_describe", json!({"names": all})).await;
-    assert_eq!(described["left_out"], json!(["invoice_find"]), "the first is always whole: {described}");
+    assert_eq!(
+        described["left_out"],
+        json!(["invoice_find"]),
+        "the first is always whole: {described}"
+    );
 }
 
 #[tokio::test]
@@ -140,7 +173,10 @@ async fn runs_and_steps_call_the_tool_that_is_meant() {
     assert!(told.contains("invoice_find") && !told.contains("tools_call"), "{told}");
 
     let calls = [ToolCall::new("1", "tools_call", arguments)];
-    let (steps, _) = service.steps(&Principal::local(), StepRequest::new(calls, Turn::default())).await.expect("steps");
+    let (steps, _) = service
+        .steps(&Principal::local(), StepRequest::new(calls, Turn::default()))
+        .await
+        .expect("steps");
     let told = format!("{steps:?}");
     assert!(told.contains("invoice_find") && told.contains("success: true"), "{told}");
 }
@@ -149,7 +185,8 @@ async fn runs_and_steps_call_the_tool_that_is_meant() {
 async fn an_authors_tool_goes_before_the_search() {
     let registry = registry();
     let taken =
-        Tool::native(Definition::new("tools_call", "").expect("a name"), async |_: Value| json!(1)).expect("a tool");
+        Tool::native(Definition::new("tools_call", "").expect("a name"), async |_: Value| json!(1))
+            .expect("a tool");
     registry.register(taken).expect("a name of its own");
     let served = Served::new(&registry).with_many_tools(ManyTools::default().with_above(1));
     let service = Service::builder(served).build().expect("a service");

@@ -14,10 +14,27 @@ const SERVICES: [(&str, &str, [&str; 8]); 25] = [
     (
         "gitforge",
         "source code hosting",
-        ["repository", "branch", "commit", "release", "pull request", "webhook", "label", "comment"],
+        [
+            "repository",
+            "branch",
+            "commit",
+            "release",
+            "pull request",
+            "webhook",
+            "label",
+            "comment",
+        ],
     ),
-    ("tracko", "issue tracking", ["issue", "sprint", "epic", "milestone", "label", "comment", "board", "worklog"]),
-    ("deskly", "customer support", ["ticket", "macro", "customer", "comment", "article", "rating", "queue", "agent"]),
+    (
+        "tracko",
+        "issue tracking",
+        ["issue", "sprint", "epic", "milestone", "label", "comment", "board", "worklog"],
+    ),
+    (
+        "deskly",
+        "customer support",
+        ["ticket", "macro", "customer", "comment", "article", "rating", "queue", "agent"],
+    ),
     (
         "paynow",
         "card payments",
@@ -26,10 +43,27 @@ const SERVICES: [(&str, &str, [&str; 8]); 25] = [
     (
         "ledgers",
         "bookkeeping",
-        ["invoice", "expense", "account", "journal entry", "supplier", "tax rate", "budget", "receipt"],
+        [
+            "invoice",
+            "expense",
+            "account",
+            "journal entry",
+            "supplier",
+            "tax rate",
+            "budget",
+            "receipt",
+        ],
     ),
-    ("mailer", "email", ["message", "draft", "folder", "filter", "attachment", "signature", "contact", "label"]),
-    ("chatter", "team chat", ["channel", "message", "reaction", "thread", "user", "emoji", "reminder", "file"]),
+    (
+        "mailer",
+        "email",
+        ["message", "draft", "folder", "filter", "attachment", "signature", "contact", "label"],
+    ),
+    (
+        "chatter",
+        "team chat",
+        ["channel", "message", "reaction", "thread", "user", "emoji", "reminder", "file"],
+    ),
     (
         "calendo",
         "scheduling",
@@ -48,9 +82,22 @@ const SERVICES: [(&str, &str, [&str; 8]); 25] = [
     (
         "shopify2",
         "online shop",
-        ["product", "order", "customer", "discount", "collection", "shipment", "inventory level", "review"],
+        [
+            "product",
+            "order",
+            "customer",
+            "discount",
+            "collection",
+            "shipment",
+            "inventory level",
+            "review",
+        ],
     ),
-    ("crmhub", "sales pipeline", ["lead", "deal", "contact", "company", "note", "task", "quote", "pipeline"]),
+    (
+        "crmhub",
+        "sales pipeline",
+        ["lead", "deal", "contact", "company", "note", "task", "quote", "pipeline"],
+    ),
     (
         "cloudvm",
         "virtual machines",
@@ -69,33 +116,91 @@ const SERVICES: [(&str, &str, [&str; 8]); 25] = [
     (
         "logsift",
         "log analytics",
-        ["log query", "dashboard", "alert", "index", "saved search", "parser", "archive", "monitor"],
+        [
+            "log query",
+            "dashboard",
+            "alert",
+            "index",
+            "saved search",
+            "parser",
+            "archive",
+            "monitor",
+        ],
     ),
     (
         "dnsly",
         "domain names",
-        ["zone", "record", "domain", "certificate", "redirect", "transfer", "nameserver", "contact"],
+        [
+            "zone",
+            "record",
+            "domain",
+            "certificate",
+            "redirect",
+            "transfer",
+            "nameserver",
+            "contact",
+        ],
     ),
     (
         "hrbase",
         "human resources",
-        ["employee", "leave request", "contract", "payslip", "department", "review", "candidate", "holiday"],
+        [
+            "employee",
+            "leave request",
+            "contract",
+            "payslip",
+            "department",
+            "review",
+            "candidate",
+            "holiday",
+        ],
     ),
     (
         "surveyo",
         "questionnaires",
-        ["survey", "question", "response", "respondent", "report", "template", "collector", "theme"],
+        [
+            "survey",
+            "question",
+            "response",
+            "respondent",
+            "report",
+            "template",
+            "collector",
+            "theme",
+        ],
     ),
     (
         "fleetgo",
         "vehicle fleet",
-        ["vehicle", "driver", "trip", "fuel entry", "maintenance order", "geofence", "alert", "tyre"],
+        [
+            "vehicle",
+            "driver",
+            "trip",
+            "fuel entry",
+            "maintenance order",
+            "geofence",
+            "alert",
+            "tyre",
+        ],
     ),
-    ("homeiq", "smart home", ["light", "thermostat", "scene", "sensor", "lock", "camera", "room", "automation"]),
+    (
+        "homeiq",
+        "smart home",
+        ["light", "thermostat", "scene", "sensor", "lock", "camera", "room", "automation"],
+    ),
     (
         "medirec",
         "patient records",
-        ["patient", "appointment", "prescription", "lab result", "diagnosis", "allergy", "referral", "vaccination"],
+        [
+            "patient",
+            "appointment",
+            "prescription",
+            "lab result",
+            "diagnosis",
+            "allergy",
+            "referral",
+            "vaccination",
+        ],
     ),
     (
         "learnly",
@@ -105,17 +210,42 @@ const SERVICES: [(&str, &str, [&str; 8]); 25] = [
     (
         "tripwise",
         "travel booking",
-        ["flight", "hotel", "booking", "passenger", "itinerary", "car rental", "visa", "loyalty card"],
+        [
+            "flight",
+            "hotel",
+            "booking",
+            "passenger",
+            "itinerary",
+            "car rental",
+            "visa",
+            "loyalty card",
+        ],
     ),
-    ("adreach", "advertising", ["campaign", "ad", "audience", "keyword", "budget", "conversion", "creative", "report"]),
+    (
+        "adreach",
+        "advertising",
+        ["campaign", "ad", "audience", "keyword", "budget", "conversion", "creative", "report"],
+    ),
 ];
 
 /// An action's name, how the description says it, and how three queries say it. The third has no word of the description.
 const ACTIONS: [(&str, &str, [&str; 3]); 5] = [
     ("create", "Creates a new", ["I need to create one more", "set up a new", "open a fresh"]),
-    ("get", "Gets the details of one", ["show me the details of the", "get one", "look up a certain"]),
-    ("list", "Lists every", ["list all of the", "which are there? listing", "what do we have in the way of"]),
-    ("update", "Changes the fields of an existing", ["change fields of the", "updating an existing", "edit some"]),
+    (
+        "get",
+        "Gets the details of one",
+        ["show me the details of the", "get one", "look up a certain"],
+    ),
+    (
+        "list",
+        "Lists every",
+        ["list all of the", "which are there? listing", "what do we have in the way of"],
+    ),
+    (
+        "update",
+        "Changes the fields of an existing",
+        ["change fields of the", "updating an existing", "edit some"],
+    ),
     ("delete", "Deletes a", ["please delete the", "remove by deleting the", "throw away some"]),
 ];
 
@@ -137,7 +267,8 @@ fn tools() -> Vec<(Definition, [String; 3])> {
                     },
                     "required": if action == "list" || action == "create" { json!([]) } else { json!(["id"]) },
                 });
-                let definition = Definition::new(name, description).expect("a name").with_parameters(parameters);
+                let definition =
+                    Definition::new(name, description).expect("a name").with_parameters(parameters);
                 let word = domain.split(' ').next().unwrap_or(domain);
                 let queries = [
                     format!("{} {thing} in {service}", asked[0]),
@@ -162,7 +293,8 @@ fn service(many: ManyTools) -> Service {
 
 async fn found(service: &Service, query: &str) -> Value {
     let call = ToolCall::new("1", "tools_search", json!({"query": query}).to_string());
-    let answer = service.call(&Principal::local(), CallRequest::new(call)).await.expect("the call is made");
+    let answer =
+        service.call(&Principal::local(), CallRequest::new(call)).await.expect("the call is made");
     answer.completion.result.value().expect("an answer").to_value()
 }
 
@@ -171,7 +303,8 @@ async fn bytes(service: &Service) -> usize {
     let (mut bytes, mut cursor) = (0, None);
     loop {
         let page = service.tools(&Principal::local(), cursor.as_deref()).await.expect("a page");
-        bytes += page.tools.iter().map(|tool| json!(tool.definition()).to_string().len()).sum::<usize>();
+        bytes +=
+            page.tools.iter().map(|tool| json!(tool.definition()).to_string().len()).sum::<usize>();
         cursor = page.next;
         if cursor.is_none() {
             return bytes;
@@ -188,7 +321,8 @@ async fn the_right_tool_of_a_thousand_is_among_five_results() {
             let answer = found(&service, query).await;
             let results = answer["tools"].as_array().expect("results");
             assert!(results.len() <= 5, "{answer}");
-            *right += usize::from(results.iter().any(|tool| tool["name"] == definition.name.as_str()));
+            *right +=
+                usize::from(results.iter().any(|tool| tool["name"] == definition.name.as_str()));
         }
     }
     assert!(right.iter().all(|right| *right >= 950), "found {right:?} of 1,000 each");
@@ -200,7 +334,8 @@ async fn the_three_tools_and_two_searches_take_a_fiftieth_of_the_lists_bytes() {
     let whole = bytes(&service(ManyTools::default().with_above(usize::MAX))).await;
     let service = service(ManyTools::default());
     let facade = bytes(&service).await;
-    let searches = [found(&service, "refund a card payment").await, found(&service, "restart the pod").await];
+    let searches =
+        [found(&service, "refund a card payment").await, found(&service, "restart the pod").await];
     let searched = searches.iter().map(|answer| answer.to_string().len()).sum::<usize>();
     println!("whole list {whole} bytes, three tools {facade}, two searches {searched}");
     assert!((facade + searched) * 50 <= whole, "{facade} + {searched} of {whole}");

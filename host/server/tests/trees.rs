@@ -1,5 +1,8 @@
 //! What a client sends beside the arguments of a call becomes no tree, however it is nested: counted in bytes of memory.
-#![expect(unsafe_code, reason = "an allocator that counts is one, and hands everything on as it came")]
+#![expect(
+    unsafe_code,
+    reason = "an allocator that counts is one, and hands everything on as it came"
+)]
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -43,8 +46,14 @@ const OBJECTS: usize = 49_000;
 /// More than some copies of the text take, and far less than the tree.
 const MOST_BYTES: usize = 8 << 20;
 
-async fn answer(app: &axum::Router, path: &str, headers: &[(&str, &str)], body: String) -> (StatusCode, String) {
-    let mut request = Request::post(path).header("Host", "localhost").header("Content-Type", "application/json");
+async fn answer(
+    app: &axum::Router,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: String,
+) -> (StatusCode, String) {
+    let mut request =
+        Request::post(path).header("Host", "localhost").header("Content-Type", "application/json");
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
@@ -58,7 +67,9 @@ async fn answer(app: &axum::Router, path: &str, headers: &[(&str, &str)], body: 
 #[tokio::test]
 async fn members_that_are_not_arguments_become_no_tree() {
     let registry = Registry::new();
-    let told = Tool::native(Definition::new("text", "Tells.").unwrap(), async |_: Value| json!("plain")).unwrap();
+    let told =
+        Tool::native(Definition::new("text", "Tells.").unwrap(), async |_: Value| json!("plain"))
+            .unwrap();
     registry.register(told).unwrap();
     let service = Service::builder(Served::new(&registry)).build().unwrap();
     let mcp = routes(service.clone(), McpOptions::default());
@@ -68,14 +79,28 @@ async fn members_that_are_not_arguments_become_no_tree() {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
     }});
     let (_, session) = answer(&app, "/mcp", &[both], opening.to_string()).await;
-    let modern = [both, ("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "tools/call"), ("Mcp-Name", "text")];
-    let meta =
-        r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}"#;
+    let modern = [
+        both,
+        ("MCP-Protocol-Version", "2026-07-28"),
+        ("Mcp-Method", "tools/call"),
+        ("Mcp-Name", "text"),
+    ];
+    let meta = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}"#;
     let large = format!("[{}0]", r#"{"":0},"#.repeat(OBJECTS));
-    let call = |params: String| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+    let call = |params: String| {
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#)
+    };
     for (path, headers, body) in [
-        ("/mcp", &modern[..], call(format!(r#"{{"name":"text","_meta":{{{meta},"other":{large}}}}}"#))),
-        ("/mcp", &modern[..], call(format!(r#"{{"name":"text","_meta":{{{meta}}},"other":{large}}}"#))),
+        (
+            "/mcp",
+            &modern[..],
+            call(format!(r#"{{"name":"text","_meta":{{{meta},"other":{large}}}}}"#)),
+        ),
+        (
+            "/mcp",
+            &modern[..],
+            call(format!(r#"{{"name":"text","_meta":{{{meta}}},"other":{large}}}"#)),
+        ),
         (
             "/mcp",
             &[both, ("Mcp-Session-Id", &*session)][..],

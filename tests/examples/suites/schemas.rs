@@ -40,7 +40,10 @@ pub(crate) fn run(folder: &Path, is_verbose: bool) -> Result<(), Box<dyn Error>>
                 }
             }
             let Count { right, wrong, refused } = count;
-            writeln!(out, "{draft} {part}: {right} cases right, {wrong} wrong, {refused} groups refused")?;
+            writeln!(
+                out,
+                "{draft} {part}: {right} cases right, {wrong} wrong, {refused} groups refused"
+            )?;
         }
     }
     Ok(())
@@ -72,7 +75,9 @@ fn judge(group: &Value, uri: &str, count: &mut Count) -> Result<Vec<String>, Box
     let question = Question::new("").with_answer_schema(schema);
     let mut told = Vec::new();
     for case in group["tests"].as_array().into_iter().flatten() {
-        if question.check_answer(&Json::from(case["data"].clone())).is_ok() == (case["valid"] == json!(true)) {
+        if question.check_answer(&Json::from(case["data"].clone())).is_ok()
+            == (case["valid"] == json!(true))
+        {
             count.right += 1;
         } else {
             count.wrong += 1;

@@ -19,11 +19,13 @@ pub(crate) fn run(folder: &Path, is_verbose: bool) -> Result<(), Box<dyn Error>>
     fs::write(place.path().join("tool.js"), include_str!("urls.js"))?;
     let built = build(place.path(), None)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let component = runtime.block_on(Component::load(&Engine::builder().build()?, fs::read(built.component)?))?;
+    let component = runtime
+        .block_on(Component::load(&Engine::builder().build()?, fs::read(built.component)?))?;
     let executor = Executor::new().with_limits(Limits::default().with_fuel(u64::MAX));
 
-    let read =
-        |name: &str| -> Result<Value, Box<dyn Error>> { Ok(serde_json::from_slice(&fs::read(folder.join(name))?)?) };
+    let read = |name: &str| -> Result<Value, Box<dyn Error>> {
+        Ok(serde_json::from_slice(&fs::read(folder.join(name))?)?)
+    };
     let parsed = read("urltestdata.json")?.as_array().cloned().unwrap_or_default();
     let mut set = Vec::new();
     for (name, cases) in read("setters_tests.json")?.as_object().into_iter().flatten() {
@@ -40,10 +42,16 @@ pub(crate) fn run(folder: &Path, is_verbose: bool) -> Result<(), Box<dyn Error>>
         let mut wrong = 0;
         for cases in cases.chunks(CASES) {
             let call = ToolCall::with_value("1", "urls", &json!({ "cases": cases }));
-            let answer = runtime.block_on(executor.call(&component.tools()[0], call, CallOptions::default()));
+            let answer = runtime.block_on(executor.call(
+                &component.tools()[0],
+                call,
+                CallOptions::default(),
+            ));
             let value = answer.result.value().ok_or_else(|| format!("{:?}", answer.result))?;
             let judged: Vec<Option<String>> = serde_json::from_str(value.as_str())?;
-            for (case, fault) in cases.iter().zip(judged).filter_map(|(case, fault)| Some((case, fault?))) {
+            for (case, fault) in
+                cases.iter().zip(judged).filter_map(|(case, fault)| Some((case, fault?)))
+            {
                 wrong += 1;
                 if is_verbose {
                     writeln!(out, "{name}: {case}: {fault}")?;

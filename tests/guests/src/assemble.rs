@@ -38,15 +38,20 @@ pub(crate) fn component(text: &str, exports: &str, sections: &[(&str, &[u8])]) -
         module.push(0);
         // The length as LEB128 of five bytes.
         let length = u32::try_from(content.len()).expect("a length");
-        module.extend((0..5).map(|at| ((length >> (7 * at)) & 0x7f) as u8 | if at < 4 { 0x80 } else { 0 }));
+        module.extend(
+            (0..5).map(|at| ((length >> (7 * at)) & 0x7f) as u8 | if at < 4 { 0x80 } else { 0 }),
+        );
         module.extend(content);
     }
     let mut resolve = Resolve::default();
-    resolve.push_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit")).expect("the contract's WIT");
+    resolve
+        .push_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit"))
+        .expect("the contract's WIT");
     resolve.push_str("cli.wit", CLI).expect("a WIT package");
     resolve.push_str("clocks.wit", CLOCKS).expect("a WIT package");
     resolve.push_str("random.wit", RANDOM).expect("a WIT package");
-    let package = resolve.push_str("world.wit", &WORLD.replace("// more", exports)).expect("a WIT package");
+    let package =
+        resolve.push_str("world.wit", &WORLD.replace("// more", exports)).expect("a WIT package");
     let world = resolve.select_world(&[package], Some("hostile")).expect("the world");
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("metadata");
     wrap(&module)
@@ -54,5 +59,8 @@ pub(crate) fn component(text: &str, exports: &str, sections: &[(&str, &[u8])]) -
 
 /// Makes a module that knows its world a component.
 pub(crate) fn wrap(module: &[u8]) -> Vec<u8> {
-    ComponentEncoder::default().module(module).and_then(|mut encoder| encoder.encode()).expect("a component")
+    ComponentEncoder::default()
+        .module(module)
+        .and_then(|mut encoder| encoder.encode())
+        .expect("a component")
 }

@@ -37,5 +37,9 @@ pub fn herald(text: &str, told: Hostile, answer: Answer) -> Vec<u8> {
     let text = Hostile { name: "herald", answer, ..told }.text();
     let text = text.replacen(execute, &format!("{execute} {code}"), 1);
     let text = text.replacen("(module", &format!("(module{imports}"), 1);
-    assemble::component(&text, "import toolcell:tool/secrets@0.1.0; import toolcell:tool/kv@0.1.0;", &[])
+    assemble::component(
+        &text,
+        "import toolcell:tool/secrets@0.1.0; import toolcell:tool/kv@0.1.0;",
+        &[],
+    )
 }

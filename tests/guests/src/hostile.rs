@@ -35,14 +35,15 @@ listed! {
 const PAGE: u32 = 65_536;
 /// Where static data begins.
 pub(crate) const DATA: u32 = 1024;
-const KEEP: &str =
-    r#"(import "[export]test:hostile/keeper" "[resource-new]thing" (func $keep (param i32) (result i32)))"#;
-const DROP: &str = r#"(import "[export]test:hostile/keeper" "[resource-drop]thing" (func $drop (param i32)))"#;
+const KEEP: &str = r#"(import "[export]test:hostile/keeper" "[resource-new]thing" (func $keep (param i32) (result i32)))"#;
+const DROP: &str =
+    r#"(import "[export]test:hostile/keeper" "[resource-drop]thing" (func $drop (param i32)))"#;
 /// Functions that call themselves in place of returning, one of them through a table.
 const TAIL: &str = "(elem declare func $chain)
   (func $tail (return_call $tail))
   (func $chain (return_call_indirect $t (type $none) (i32.const 1)))";
-const RANDOM: &str = r#"(import "wasi:random/random@0.2.6" "get-random-u64" (func $random (result i64)))"#;
+const RANDOM: &str =
+    r#"(import "wasi:random/random@0.2.6" "get-random-u64" (func $random (result i64)))"#;
 
 /// A guest that misbehaves in one place.
 #[derive(Debug, Clone, Copy)]
@@ -128,7 +129,8 @@ impl Hostile {
     }
 
     fn has_resource(&self) -> bool {
-        self.place == Place::Destructor || matches!(self.misdeed, Misdeed::HoardHandles | Misdeed::KeepSome)
+        self.place == Place::Destructor
+            || matches!(self.misdeed, Misdeed::HoardHandles | Misdeed::KeepSome)
     }
 
     fn imports(&self) -> String {
@@ -162,7 +164,8 @@ impl Hostile {
         let heap = memory.end().next_multiple_of(PAGE).max(PAGE);
         let (destroy, destructor) = if self.place == Place::Destructor {
             let code = self.at(Place::Destructor);
-            let exported = format!(r#"(func (export "test:hostile/keeper#[dtor]thing") (param i32) {code})"#);
+            let exported =
+                format!(r#"(func (export "test:hostile/keeper#[dtor]thing") (param i32) {code})"#);
             ("(call $drop (call $keep (i32.const 0)))", exported)
         } else {
             ("", String::new())
@@ -209,7 +212,11 @@ impl Hostile {
             more_memories = "(memory 1)".repeat(self.more_memories),
             pages = heap / PAGE + 1,
             start = DATA,
-            tail = if matches!(self.misdeed, Misdeed::TailCall | Misdeed::TailCallIndirect) { TAIL } else { "" },
+            tail = if matches!(self.misdeed, Misdeed::TailCall | Misdeed::TailCallIndirect) {
+                TAIL
+            } else {
+                ""
+            },
             symbol = escaped(self.symbol.as_bytes()),
             data = memory.escaped(),
             tool = "toolcell:tool/tool@0.1.0",
@@ -228,16 +235,20 @@ impl Hostile {
     fn definitions(&self, memory: &mut Memory) -> (u32, String) {
         let name = memory.text(self.name);
         let description = memory.text(self.description);
-        let schemas = [self.parameters, self.output].map(|schema| schema.map(|schema| memory.text(schema)));
-        let needs: Vec<_> = self.needs.iter().flatten().flat_map(|text| memory.text(text)).collect();
+        let schemas =
+            [self.parameters, self.output].map(|schema| schema.map(|schema| memory.text(schema)));
+        let needs: Vec<_> =
+            self.needs.iter().flatten().flat_map(|text| memory.text(text)).collect();
         let needs = memory.words(&needs);
-        let extensions: Vec<_> = self.extensions.iter().flatten().flat_map(|text| memory.text(text)).collect();
+        let extensions: Vec<_> =
+            self.extensions.iter().flatten().flat_map(|text| memory.text(text)).collect();
         let extensions = memory.words(&extensions);
         let sibling = self.sibling.map(|name| memory.text(name));
         let checks = u8::from(self.place == Place::Validate || self.problem.is_some())
             | u8::from(self.place == Place::Visible || !self.visible) << 1;
         let mut record = [0_u8; 88];
-        let mut word = |at: usize, value: u32| record[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        let mut word =
+            |at: usize, value: u32| record[at..at + 4].copy_from_slice(&value.to_le_bytes());
         word(0, name[0]);
         word(4, name[1]);
         word(8, description[0]);
@@ -264,7 +275,10 @@ impl Hostile {
         let rename = if self.unsteady {
             // Half of each byte, as one of the letters A to P.
             let letters = "(i64.and (call $random) (i64.const 0x0f0f0f0f0f0f0f0f))";
-            format!("(i64.store (i32.const {}) (i64.add {letters} (i64.const 0x4141414141414141)))", name[0])
+            format!(
+                "(i64.store (i32.const {}) (i64.add {letters} (i64.const 0x4141414141414141)))",
+                name[0]
+            )
         } else {
             String::new()
         };
@@ -277,8 +291,9 @@ impl Hostile {
 #[must_use]
 pub fn compile_bomb(functions: usize) -> Vec<u8> {
     const DEPTH: usize = 30_000;
-    let body =
-        "block local.get 0 br_if 0 local.get 1 i32.const 1 i32.add local.set 1 ".repeat(DEPTH) + &"end ".repeat(DEPTH);
+    let body = "block local.get 0 br_if 0 local.get 1 i32.const 1 i32.add local.set 1 "
+        .repeat(DEPTH)
+        + &"end ".repeat(DEPTH);
     with_text(&format!("(func (param i32 i32) {body})").repeat(functions))
 }
 
@@ -295,7 +310,9 @@ pub fn with_text(more: &str) -> Vec<u8> {
 #[must_use]
 pub fn with_record(fields: usize) -> Vec<u8> {
     let fields: String = (0..fields).map(|field| format!("x{field}: u32,")).collect();
-    let export = format!("export wide: interface {{ record row {{ {fields} }} turn: func(row: row) -> row; }}");
+    let export = format!(
+        "export wide: interface {{ record row {{ {fields} }} turn: func(row: row) -> row; }}"
+    );
     extended(r#"(func (export "wide#turn") (param i32) (result i32) (local.get 0))"#, &export)
 }
 
@@ -308,7 +325,9 @@ pub fn importing(name: &str) -> Vec<u8> {
     let name = [&[u8::try_from(name.len()).expect("a short name")], name.as_bytes()].concat();
     let mut bytes = Hostile::answering(Answer::Echo).component();
     // A type of an instance, and an import. It is refused by its name, before its type is looked at.
-    let imports = [&[0x07, 0x03, 0x01, 0x42, 0x00, 0x0a, name.len() as u8 + 4, 1, 0], &name[..], &[5, 0]].concat();
+    let imports =
+        [&[0x07, 0x03, 0x01, 0x42, 0x00, 0x0a, name.len() as u8 + 4, 1, 0], &name[..], &[5, 0]]
+            .concat();
     bytes.extend(imports);
     bytes
 }
@@ -344,7 +363,11 @@ pub fn asking(asks: &Hostile) -> Vec<u8> {
     let execute = r#"#execute") (param i32) (result i32)"#;
     let text = asks.text().replacen(execute, &format!("{execute} {code}"), 1);
     let text = text.replacen("(module", &format!("(module{imports}"), 1);
-    assemble::component(&text, "import toolcell:tool/secrets@0.1.0; import toolcell:tool/reveal@0.1.0;", &[])
+    assemble::component(
+        &text,
+        "import toolcell:tool/secrets@0.1.0; import toolcell:tool/reveal@0.1.0;",
+        &[],
+    )
 }
 
 /// Static data, laid out from the front.

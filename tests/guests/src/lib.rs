@@ -30,7 +30,9 @@ pub use functions::{Function, functions};
 pub use herald::herald;
 pub use hostile::{Hostile, Place, asker, asking, compile_bomb, importing, with_record, with_text};
 pub use misdeed::Misdeed;
-pub use plain::{ECHO_PADDING, command_component, command_module, echoing, functions_component, module};
+pub use plain::{
+    ECHO_PADDING, command_component, command_module, echoing, functions_component, module,
+};
 
 include!(concat!(env!("OUT_DIR"), "/components.rs"));
 

@@ -167,15 +167,20 @@ impl Misdeed {
 
     /// What it needs of the host. A component imports what its module imports.
     pub(crate) fn imports(self) -> &'static [&'static str] {
-        const BLOCK: &str = r#"(import "wasi:io/poll@0.2.6" "[method]pollable.block" (func $block (param i32)))"#;
+        const BLOCK: &str =
+            r#"(import "wasi:io/poll@0.2.6" "[method]pollable.block" (func $block (param i32)))"#;
         const EXIT: &str = r#"(import "wasi:cli/exit@0.2.6" "exit" (func $exit (param i32)))"#;
         const SUBSCRIBE: &str = r#"(import "wasi:clocks/monotonic-clock@0.2.6" "subscribe-duration"
             (func $subscribe (param i64) (result i32)))"#;
-        const NOW: &str = r#"(import "wasi:clocks/monotonic-clock@0.2.6" "now" (func $now (result i64)))"#;
-        const ABORT: &str = r#"(import "toolcell:tool/abort@0.1.0" "subscribe" (func $abort (result i32)))"#;
-        const LOG: &str = r#"(import "toolcell:tool/log@0.1.0" "log" (func $log (param i32 i32 i32)))"#;
+        const NOW: &str =
+            r#"(import "wasi:clocks/monotonic-clock@0.2.6" "now" (func $now (result i64)))"#;
+        const ABORT: &str =
+            r#"(import "toolcell:tool/abort@0.1.0" "subscribe" (func $abort (result i32)))"#;
+        const LOG: &str =
+            r#"(import "toolcell:tool/log@0.1.0" "log" (func $log (param i32 i32 i32)))"#;
         const BYTES: &str = r#"(import "wasi:random/random@0.2.6" "get-random-bytes" (func $bytes (param i64 i32)))"#;
-        const POLL: &str = r#"(import "wasi:io/poll@0.2.6" "poll" (func $poll (param i32 i32 i32)))"#;
+        const POLL: &str =
+            r#"(import "wasi:io/poll@0.2.6" "poll" (func $poll (param i32 i32 i32)))"#;
         match self {
             Self::Exit => &[EXIT],
             Self::Sleep | Self::SleepLongest => &[BLOCK, SUBSCRIBE],

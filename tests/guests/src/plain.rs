@@ -27,7 +27,8 @@ pub fn functions_component(wit: &str, module: &str) -> Vec<u8> {
     let text = format!("(module {module} {ALLOCATOR})");
     let mut module = self::module(&text);
     let mut resolve = Resolve::default();
-    let package = resolve.push_str("plain.wit", wit).unwrap_or_else(|error| panic!("{error:#}\n{wit}"));
+    let package =
+        resolve.push_str("plain.wit", wit).unwrap_or_else(|error| panic!("{error:#}\n{wit}"));
     let world = resolve.select_world(&[package], Some("plain")).expect("the world");
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("metadata");
     assemble::wrap(&module)
@@ -56,7 +57,8 @@ pub fn echoing(declarations: &str, ty: &str) -> Vec<u8> {
          echo: func(value: wrapped{padding}) -> wrapped; }}
          world plain {{ export echo; }}"
     );
-    let module = r#"(func (export "test:plain/echo@0.1.0#echo") (param i32) (result i32) (local.get 0))"#;
+    let module =
+        r#"(func (export "test:plain/echo@0.1.0#echo") (param i32) (result i32) (local.get 0))"#;
     functions_component(&wit, module)
 }
 
@@ -67,7 +69,10 @@ pub fn echoing(declarations: &str, ty: &str) -> Vec<u8> {
 #[must_use]
 pub fn command_component(is_ok: bool) -> Vec<u8> {
     let wit = "package wasi:cli@0.2.6; interface run { run: func() -> result; } world plain { export run; }";
-    let module = format!(r#"(func (export "wasi:cli/run@0.2.6#run") (result i32) (i32.const {}))"#, u8::from(!is_ok));
+    let module = format!(
+        r#"(func (export "wasi:cli/run@0.2.6#run") (result i32) (i32.const {}))"#,
+        u8::from(!is_ok)
+    );
     functions_component(wit, &module)
 }
 

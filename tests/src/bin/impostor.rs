@@ -20,7 +20,8 @@ fn main() -> anyhow::Result<()> {
         "result": u64::MAX, "log": 1 << 20, "host_calls": u64::MAX,
     });
     let definition = Definition::new("asked", "A tool of a test.")?;
-    let offered = json!({"definition": definition, "code": null, "limits": limits, "always_visible": true});
+    let offered =
+        json!({"definition": definition, "code": null, "limits": limits, "always_visible": true});
     let ready = json!({ "Ready": [offered] });
     say(&ready)?;
     while let Some(order) = heard()? {
@@ -79,17 +80,26 @@ fn answer(mode: &str, number: u64, ready: &Value) -> anyhow::Result<()> {
         "huge numbers" => {
             let mut done = done(number);
             let called = &mut done["Done"][1]["Called"];
-            for count in ["peak_memory", "bytes_in", "bytes_out", "host_calls", "log_bytes", "log_bytes_lost", "fuel"] {
+            for count in [
+                "peak_memory",
+                "bytes_in",
+                "bytes_out",
+                "host_calls",
+                "log_bytes",
+                "log_bytes_lost",
+                "fuel",
+            ] {
                 called["usage"][count] = u64::MAX.into();
             }
-            called["result"] = json!({"Refusal": {"Overloaded": {"retry_after": {"secs": u64::MAX, "nanos": 0}}}});
+            called["result"] =
+                json!({"Refusal": {"Overloaded": {"retry_after": {"secs": u64::MAX, "nanos": 0}}}});
             say(&done)
         }
         "floods of others" => flood(&json!({ "Started": number + 1 })),
         "floods of beginnings" => flood(&json!({ "Started": number })),
-        "floods of progress" => {
-            flood(&json!({"Said": [number, {"Progress": {"done": 1, "total": null, "message": "x".repeat(1000)}}]}))
-        }
+        "floods of progress" => flood(
+            &json!({"Said": [number, {"Progress": {"done": 1, "total": null, "message": "x".repeat(1000)}}]}),
+        ),
         "floods of lines" => {
             let line = json!({"source": "log", "level": "info", "message": "x".repeat(1000)});
             flood(&json!({"Said": [number, {"Log": line}]}))

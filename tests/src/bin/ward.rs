@@ -39,7 +39,8 @@ fn main() -> anyhow::Result<()> {
         Some("dies") => std::process::abort(),
         // A parent, which tells its child's id and dies.
         Some("parent") => {
-            let worker_process = WorkerProcess::builder(std::env::current_exe()?).arguments(["tools"]).start();
+            let worker_process =
+                WorkerProcess::builder(std::env::current_exe()?).arguments(["tools"]).start();
             let worker_process = toolcell_tests::wait_here(worker_process)?;
             say(worker_process.pid().context("a child")?.to_string().as_bytes())?;
             std::process::abort();
@@ -67,7 +68,9 @@ fn native() -> anyhow::Result<Vec<Tool>> {
         Tool::native(defined("environment")?, async |_: Value| {
             json!(std::env::vars().collect::<BTreeMap<String, String>>())
         })?,
-        Tool::native(defined("bounds")?, async |_: Value| json!(std::fs::read_to_string("/proc/self/limits").ok()))?,
+        Tool::native(defined("bounds")?, async |_: Value| {
+            json!(std::fs::read_to_string("/proc/self/limits").ok())
+        })?,
         Tool::native(defined("context")?, async |_: Value, call: Arc<Invocation>| {
             json!(format!("{:?}", call.context))
         })?,
@@ -95,7 +98,8 @@ fn native() -> anyhow::Result<Vec<Tool>> {
             std::future::pending().await
         })?,
         Tool::native(defined("reserved")?, async |_: Value| json!({"$serde_json::private::x": 0}))?,
-        Tool::native(defined("hidden")?, async |_: Value| json!("seen"))?.with_visibility(|_, _| false),
+        Tool::native(defined("hidden")?, async |_: Value| json!("seen"))?
+            .with_visibility(|_, _| false),
     ])
 }
 

@@ -8,8 +8,8 @@ use std::task::{Context, Waker};
 use futures_executor::block_on;
 use serde_json::{Value, json};
 use toolcell::{
-    CallOptions, DEFAULT_ARGUMENTS, Definition, Engine, Executor, MAX_NODES, Registry, Sealer, Step, Stepper, Tool,
-    ToolCall, Turn,
+    CallOptions, DEFAULT_ARGUMENTS, Definition, Engine, Executor, MAX_NODES, Registry, Sealer,
+    Step, Stepper, Tool, ToolCall, Turn,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, wait};
@@ -37,12 +37,20 @@ pub(crate) fn more_than_worst() -> String {
 fn large_arguments_cost_little_more_than_small_ones() {
     in_a_process_of_its_own("arguments::large_arguments_cost_little_more_than_small_ones", || {
         for placement in PLACEMENTS {
-            let engine = Engine::builder().cells(CALLS).placement(placement).build().expect("an engine");
-            let guest = Hostile { answer: Answer::Value("1"), ..Hostile::new(Place::Execute, Misdeed::AwaitAbort) };
-            let waits = toolcell_tests::load(&engine, guest.component()).expect("it loads").tools()[0].clone();
+            let engine =
+                Engine::builder().cells(CALLS).placement(placement).build().expect("an engine");
+            let guest = Hostile {
+                answer: Answer::Value("1"),
+                ..Hostile::new(Place::Execute, Misdeed::AwaitAbort)
+            };
+            let waits = toolcell_tests::load(&engine, guest.component()).expect("it loads").tools()
+                [0]
+            .clone();
             let (small, ended) = peak(|| side_by_side(&waits, "{}", CALLS));
             assert!(ended.iter().all(|end| end == "ok"), "{ended:?}");
-            for (arguments, expected) in [(worst(), "ok"), (more_than_worst(), "refusal/invalid_arguments")] {
+            for (arguments, expected) in
+                [(worst(), "ok"), (more_than_worst(), "refusal/invalid_arguments")]
+            {
                 let (large, ended) = peak(|| side_by_side(&waits, &arguments, CALLS));
                 assert!(ended.iter().all(|end| end == expected), "{ended:?}");
                 let more = large.saturating_sub(small);
@@ -62,14 +70,17 @@ fn large_arguments_cost_little_more_than_small_ones() {
 fn steps_keep_no_tree_of_their_arguments() {
     in_a_process_of_its_own("arguments::steps_keep_no_tree_of_their_arguments", || {
         let engine = Engine::builder().build().expect("an engine");
-        let guest = Hostile { answer: Answer::Value("1"), ..Hostile::new(Place::Execute, Misdeed::None) };
+        let guest =
+            Hostile { answer: Answer::Value("1"), ..Hostile::new(Place::Execute, Misdeed::None) };
         let registry = Registry::new();
-        let tools = toolcell_tests::load(&engine, guest.component()).expect("it loads").tools().to_vec();
+        let tools =
+            toolcell_tests::load(&engine, guest.component()).expect("it loads").tools().to_vec();
         registry.register_all(tools).expect("a name of its own");
         let stepper = Stepper::new(registry);
         let steps = |arguments: &str| {
-            let calls: Vec<_> =
-                (0..CALLS).map(|number| ToolCall::new(number.to_string(), "hostile", arguments)).collect();
+            let calls: Vec<_> = (0..CALLS)
+                .map(|number| ToolCall::new(number.to_string(), "hostile", arguments))
+                .collect();
             let stepper = stepper.clone();
             wait(async move { stepper.step_all(calls, &mut Turn::default()).await })
         };
@@ -77,31 +88,39 @@ fn steps_keep_no_tree_of_their_arguments() {
         let (large, steps) = peak(|| steps(&worst()));
         let is_good = |step: &Step| matches!(step, Step::History { success: true, .. });
         assert!(steps.len() == CALLS as usize && steps.iter().all(is_good), "{:?}", steps.first());
-        assert!(large.saturating_sub(small) <= MOST, "{} MiB more", large.saturating_sub(small) >> 20);
+        assert!(
+            large.saturating_sub(small) <= MOST,
+            "{} MiB more",
+            large.saturating_sub(small) >> 20
+        );
     });
 }
 
 /// A native handler reads its arguments: of what would be too much, calls are refused.
 #[test]
 fn native_handlers_keep_no_more_trees_than_there_is_room_for() {
-    in_a_process_of_its_own("arguments::native_handlers_keep_no_more_trees_than_there_is_room_for", || {
-        let waits = async |arguments: Value, invocation: Arc<toolcell::Invocation>| {
-            invocation.abort.raised().await;
-            json!(arguments.is_object())
-        };
-        let waits = Tool::native(Definition::new("waits", "").expect("a name"), waits).expect("a tool");
-        let (small, ended) = peak(|| side_by_side(&waits, "{}", CALLS));
-        assert!(ended.iter().all(|end| end == "ok"), "{ended:?}");
-        let (large, ended) = peak(|| side_by_side(&waits, &worst(), CALLS));
-        let refused = ended.iter().filter(|end| *end == "refusal/overloaded").count();
-        let good = ended.iter().filter(|end| *end == "ok").count();
-        assert!(good >= 2 && refused >= 32 && good + refused == CALLS as usize, "{ended:?}");
-        let more = large.saturating_sub(small);
-        eprintln!("{good} native calls, {refused} refused: {} MiB more", more >> 20);
-        assert!(more <= 2 * MOST, "{} MiB more", more >> 20);
-        let (_, ended) = peak(|| side_by_side(&waits, "{}", CALLS));
-        assert!(ended.iter().all(|end| end == "ok"), "what was kept is given back: {ended:?}");
-    });
+    in_a_process_of_its_own(
+        "arguments::native_handlers_keep_no_more_trees_than_there_is_room_for",
+        || {
+            let waits = async |arguments: Value, invocation: Arc<toolcell::Invocation>| {
+                invocation.abort.raised().await;
+                json!(arguments.is_object())
+            };
+            let waits =
+                Tool::native(Definition::new("waits", "").expect("a name"), waits).expect("a tool");
+            let (small, ended) = peak(|| side_by_side(&waits, "{}", CALLS));
+            assert!(ended.iter().all(|end| end == "ok"), "{ended:?}");
+            let (large, ended) = peak(|| side_by_side(&waits, &worst(), CALLS));
+            let refused = ended.iter().filter(|end| *end == "refusal/overloaded").count();
+            let good = ended.iter().filter(|end| *end == "ok").count();
+            assert!(good >= 2 && refused >= 32 && good + refused == CALLS as usize, "{ended:?}");
+            let more = large.saturating_sub(small);
+            eprintln!("{good} native calls, {refused} refused: {} MiB more", more >> 20);
+            assert!(more <= 2 * MOST, "{} MiB more", more >> 20);
+            let (_, ended) = peak(|| side_by_side(&waits, "{}", CALLS));
+            assert!(ended.iter().all(|end| end == "ok"), "what was kept is given back: {ended:?}");
+        },
+    );
 }
 
 /// Seen to fail with every call checked as it comes.
@@ -122,12 +141,16 @@ fn large_arguments_are_checked_a_few_calls_at_a_time() {
             }
             Vec::new()
         };
-        let tool = Tool::native(Definition::new("t", "").expect("a name"), async |_: Value| json!(1)).expect("a tool");
+        let tool =
+            Tool::native(Definition::new("t", "").expect("a name"), async |_: Value| json!(1))
+                .expect("a tool");
         let tool = tool.with_validator(checks);
         let large = format!(r#"{{"a":[{}]}}"#, vec![r#"{"":0}"#; 2000].join(","));
         let call = |arguments: &str| {
             let (tool, call) = (tool.clone(), ToolCall::new("1", "t", arguments));
-            async move { ending(&Executor::new().call(&tool, call, CallOptions::default()).await.result) }
+            async move {
+                ending(&Executor::new().call(&tool, call, CallOptions::default()).await.result)
+            }
         };
         let busy: Vec<_> = (0..AT_ONCE)
             .map(|_| {
@@ -141,7 +164,8 @@ fn large_arguments_are_checked_a_few_calls_at_a_time() {
             entries.recv().expect("it is being checked");
         }
         assert_eq!(block_on(call("{}")), "ok", "a small call waits for none of them");
-        let answers = Definition::new("answers", "").expect("a name").with_output(json!({"type": "object"}));
+        let answers =
+            Definition::new("answers", "").expect("a name").with_output(json!({"type": "object"}));
         let answer: Value = serde_json::from_str(&large).expect("JSON");
         let answers = Tool::native(answers, move |_: Value| ready(answer.clone())).expect("a tool");
         let answering = async move {
@@ -151,7 +175,10 @@ fn large_arguments_are_checked_a_few_calls_at_a_time() {
         let (mut next, mut answering) = (Box::pin(call(&large)), Box::pin(answering));
         let mut context = Context::from_waker(Waker::noop());
         assert!(next.as_mut().poll(&mut context).is_pending(), "it waits for its turn");
-        assert!(answering.as_mut().poll(&mut context).is_pending(), "so does an answer with a schema");
+        assert!(
+            answering.as_mut().poll(&mut context).is_pending(),
+            "so does an answer with a schema"
+        );
         drop(opens);
         assert_eq!((block_on(next), block_on(answering)), ("ok".to_owned(), "ok".to_owned()));
         for call in busy {
@@ -164,28 +191,36 @@ fn large_arguments_are_checked_a_few_calls_at_a_time() {
 #[test]
 fn the_largest_checks_leave_the_callers_thread_free() {
     let answer: Value = serde_json::from_str(&worst()).expect("JSON");
-    let with_output = Definition::new("t", "").expect("a name").with_output(json!({"type": "object"}));
+    let with_output =
+        Definition::new("t", "").expect("a name").with_output(json!({"type": "object"}));
     let plain = Definition::new("t", "").expect("a name");
-    let large_answer = Tool::native(with_output, move |_: Value| ready(answer.clone())).expect("a tool");
+    let large_answer =
+        Tool::native(with_output, move |_: Value| ready(answer.clone())).expect("a tool");
     let large_arguments = Tool::native(plain, async |_: Value| json!(1)).expect("a tool");
     for (tool, arguments) in [(&large_arguments, worst()), (&large_answer, "{}".into())] {
         let executor = Executor::new().with_sealer(Sealer::new([7; 32]));
         let call = ToolCall::new("1", "t", arguments);
         let mut call = Box::pin(executor.call(tool, call, CallOptions::default()));
         let mut context = Context::from_waker(Waker::noop());
-        assert!(call.as_mut().poll(&mut context).is_pending(), "the check does not run in the caller's poll");
+        assert!(
+            call.as_mut().poll(&mut context).is_pending(),
+            "the check does not run in the caller's poll"
+        );
         assert_eq!(ending(&block_on(call).result), "ok");
     }
 }
 
 #[test]
 fn a_text_with_too_many_values_is_refused_in_words_for_a_model() {
-    let tool = Tool::native(Definition::new("t", "").expect("a name"), async |_: Value| json!(1)).expect("a tool");
+    let tool = Tool::native(Definition::new("t", "").expect("a name"), async |_: Value| json!(1))
+        .expect("a tool");
     let called = |arguments: String| {
         let tool = tool.clone();
-        wait(
-            async move { Executor::new().call(&tool, ToolCall::new("1", "t", arguments), CallOptions::default()).await },
-        )
+        wait(async move {
+            Executor::new()
+                .call(&tool, ToolCall::new("1", "t", arguments), CallOptions::default())
+                .await
+        })
     };
     assert_eq!(ending(&called(worst()).result), "ok");
     let refused = called(more_than_worst());

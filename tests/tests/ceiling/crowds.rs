@@ -11,7 +11,8 @@ use std::task::Poll;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use toolcell::{
-    CallOptions, Definition, Engine, Event, Executor, Limits, Placement, Registry, RunOptions, Runner, Tool, ToolCall,
+    CallOptions, Definition, Engine, Event, Executor, Limits, Placement, Registry, RunOptions,
+    Runner, Tool, ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, load, wait};
@@ -36,7 +37,8 @@ impl Notes {
         } else {
             return;
         };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(id.clone()).or_default()[which] += 1;
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(id.clone()).or_default()
+            [which] += 1;
     }
 
     /// How many calls there were, each of which began once and ended once.
@@ -65,7 +67,8 @@ pub(crate) fn assert_all_cells_are_free(engine: &Engine) {
 }
 
 fn native(name: &str) -> Tool {
-    Tool::native(Definition::new(name, "").expect("a name"), async |_: Value| json!(1)).expect("a tool")
+    Tool::native(Definition::new(name, "").expect("a name"), async |_: Value| json!(1))
+        .expect("a tool")
 }
 
 #[test]
@@ -73,7 +76,11 @@ fn ten_thousand_calls_at_once_each_have_one_end() {
     const CALLS: usize = 10_000;
     in_a_process_of_its_own("crowds::ten_thousand_calls_at_once_each_have_one_end", || {
         let engines = PLACEMENTS.map(few_cells);
-        let tools: Vec<_> = engines.iter().map(|engine| guest(engine, Misdeed::None)).chain([native("t")]).collect();
+        let tools: Vec<_> = engines
+            .iter()
+            .map(|engine| guest(engine, Misdeed::None))
+            .chain([native("t")])
+            .collect();
         for tool in tools {
             let notes = Notes::default();
             let noted = notes.clone();
@@ -84,17 +91,24 @@ fn ten_thousand_calls_at_once_each_have_one_end() {
                 wait(async move {
                     let mut calls = JoinSet::new();
                     for number in 0..CALLS {
-                        let call =
-                            ToolCall::new(number.to_string(), tool.definition().name.as_str(), r#"{"name":"Ada"}"#);
-                        let (executor, tool) = (executor.clone(), tool.clone());
-                        calls.spawn(
-                            async move { ending(&executor.call(&tool, call, CallOptions::default()).await.result) },
+                        let call = ToolCall::new(
+                            number.to_string(),
+                            tool.definition().name.as_str(),
+                            r#"{"name":"Ada"}"#,
                         );
+                        let (executor, tool) = (executor.clone(), tool.clone());
+                        calls.spawn(async move {
+                            ending(&executor.call(&tool, call, CallOptions::default()).await.result)
+                        });
                     }
                     calls.join_all().await
                 })
             });
-            assert!(ended.len() == CALLS && ended.iter().all(|end| end == "ok"), "{:?}", ended.first());
+            assert!(
+                ended.len() == CALLS && ended.iter().all(|end| end == "ok"),
+                "{:?}",
+                ended.first()
+            );
             assert_eq!(notes.whole(), CALLS);
             let more = most.saturating_sub(before);
             eprintln!("{CALLS} calls at once: {} MiB", more >> 20);
@@ -152,13 +166,19 @@ fn observers_that_panic_and_futures_that_are_dropped_lose_nothing() {
                 // Anything from before the first poll to long after an answer.
                 let polls = number * 7 % 61;
                 calls.spawn(async move {
-                    dropped_after(polls, executor.call(&tool, call, CallOptions::default())).await.is_some()
+                    dropped_after(polls, executor.call(&tool, call, CallOptions::default()))
+                        .await
+                        .is_some()
                 });
             }
             calls.join_all().await
         });
         let unpolled = (0..CALLS).filter(|number| number * 7 % 61 == 0).count();
-        assert_eq!(notes.whole(), CALLS - unpolled, "{placement:?}: a call that was polled once has both its events");
+        assert_eq!(
+            notes.whole(),
+            CALLS - unpolled,
+            "{placement:?}: a call that was polled once has both its events"
+        );
         assert!(
             ended.contains(&true) && ended.contains(&false),
             "{placement:?}: some end by themselves and some do not"
@@ -175,7 +195,8 @@ fn runs_under_an_observer_that_panics_have_all_their_messages() {
         let registry = Registry::new();
         registry.register_all([guest(&engine, Misdeed::None), native("t")]).expect("two names");
         let notes = Notes::default();
-        let runner = Runner::new(registry).with_executor(Executor::new().with_events(panicking(&notes)));
+        let runner =
+            Runner::new(registry).with_executor(Executor::new().with_events(panicking(&notes)));
         let calls = || {
             let name = |number: usize| if number.is_multiple_of(2) { "hostile" } else { "t" };
             (0..CALLS).map(move |number| ToolCall::new(number.to_string(), name(number), "{}"))
@@ -185,13 +206,23 @@ fn runs_under_an_observer_that_panics_have_all_their_messages() {
             let (runner, calls) = (runner.clone(), calls());
             async move { runner.run(calls, options()).await }
         });
-        let ids: Vec<_> = outcome.expect("it runs").messages.into_iter().map(|message| message.tool_call_id).collect();
-        assert_eq!(ids, (0..CALLS).map(|number| number.to_string()).collect::<Vec<_>>(), "{placement:?}");
+        let ids: Vec<_> = outcome
+            .expect("it runs")
+            .messages
+            .into_iter()
+            .map(|message| message.tool_call_id)
+            .collect();
+        assert_eq!(
+            ids,
+            (0..CALLS).map(|number| number.to_string()).collect::<Vec<_>>(),
+            "{placement:?}"
+        );
         assert_eq!(notes.whole(), CALLS);
         // A stream that is dropped after any number of events ends what it began.
         for events in [0, 1, 7, 50] {
             let notes = Notes::default();
-            let runner = runner.clone().with_executor(Executor::new().with_events(panicking(&notes)));
+            let runner =
+                runner.clone().with_executor(Executor::new().with_events(panicking(&notes)));
             let calls = calls();
             wait(async move {
                 let mut stream = runner.stream(calls, options());

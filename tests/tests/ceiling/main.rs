@@ -20,8 +20,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use toolcell::kv::SqliteStore;
 use toolcell::{
-    AbortSignal, CallOptions, Component, Engine, Event, Executor, Grants, Limits, Missing, Placement, Room, Tool,
-    ToolCall,
+    AbortSignal, CallOptions, Component, Engine, Event, Executor, Grants, Limits, Missing,
+    Placement, Room, Tool, ToolCall,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bare_hello, bytes};
 use toolcell_tests::{PLACEMENTS, ending, wait, worst_case};
@@ -55,7 +55,10 @@ fn in_a_process_of_its_own(test: &str, body: impl FnOnce()) {
     let output = child.output().expect("it starts");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {said}", output.status);
-    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "there is no test `{test}`");
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("1 passed"),
+        "there is no test `{test}`"
+    );
     io::stderr().write_all(&output.stderr).expect("the test's own");
 }
 
@@ -63,7 +66,8 @@ fn in_a_process_of_its_own(test: &str, body: impl FnOnce()) {
 fn memory(name: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("the process's own");
     let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("its figure");
-    line.trim_matches([':', '\t', ' ']).trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
+    line.trim_matches([':', '\t', ' ']).trim_end_matches(" kB").parse::<u64>().expect("a number")
+        << 10
 }
 
 /// The most memory that the process has while something is done, and what that came to.
@@ -87,9 +91,14 @@ fn side_by_side(tool: &Tool, arguments: &str, calls: u32) -> Vec<String> {
         });
         let mut running = JoinSet::new();
         for number in 0..calls {
-            let call = ToolCall::new(number.to_string(), tool.definition().name.as_str(), arguments.as_str());
+            let call = ToolCall::new(
+                number.to_string(),
+                tool.definition().name.as_str(),
+                arguments.as_str(),
+            );
             let (executor, tool) = (executor.clone(), tool.clone());
-            let options = CallOptions::default().with_abort(signal.clone()).with_stop_grace(Duration::MAX);
+            let options =
+                CallOptions::default().with_abort(signal.clone()).with_stop_grace(Duration::MAX);
             running.spawn(async move { ending(&executor.call(&tool, call, options).await.result) });
         }
         for _ in 0..calls {
@@ -116,10 +125,18 @@ fn under_the_ceiling() {
             for kind in kinds {
                 let ended = at_once(kind);
                 assert_eq!(ended.len(), CALLS as usize, "each has an end");
-                let strange: Vec<_> = ended.iter().filter(|end| !kind.ends.contains(&end.as_str())).collect();
-                assert!(strange.is_empty(), "{placement:?}, {round}: {strange:?} instead of {:?}", kind.ends);
+                let strange: Vec<_> =
+                    ended.iter().filter(|end| !kind.ends.contains(&end.as_str())).collect();
+                assert!(
+                    strange.is_empty(),
+                    "{placement:?}, {round}: {strange:?} instead of {:?}",
+                    kind.ends
+                );
             }
-            assert!(at_once(good).iter().all(|end| end == "ok"), "{placement:?}, after round {round}");
+            assert!(
+                at_once(good).iter().all(|end| end == "ok"),
+                "{placement:?}, after round {round}"
+            );
         }
     }
 }
@@ -132,7 +149,11 @@ fn at_once(kind: &Kind) -> Vec<String> {
         let mut calls = JoinSet::new();
         for number in 0..CALLS {
             let (executor, tool) = (executor.clone(), tool.clone());
-            let call = ToolCall::new(number.to_string(), tool.definition().name.as_str(), arguments.as_str());
+            let call = ToolCall::new(
+                number.to_string(),
+                tool.definition().name.as_str(),
+                arguments.as_str(),
+            );
             calls.spawn(async move { executor.call(&tool, call, CallOptions::default()).await });
         }
         calls.join_all().await.iter().map(|completion| ending(&completion.result)).collect()
@@ -142,18 +163,26 @@ fn at_once(kind: &Kind) -> Vec<String> {
 /// A call that is good, and those that want all the memory that they can have, wherever it is.
 fn kinds(placement: Placement) -> (Kind, Vec<Kind>) {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ceiling");
-    let builder = Engine::builder().cells(CELLS).placement(placement).cache(cache).keys(SqliteStore::in_memory());
+    let builder = Engine::builder()
+        .cells(CELLS)
+        .placement(placement)
+        .cache(cache)
+        .keys(SqliteStore::in_memory());
     let engine = builder.build().expect("an engine");
     let load = |bytes: Vec<u8>| {
         let mut grants = Grants::default();
         grants.scratch = Some(Room { bytes: 4 << 20, files: 100 });
         grants.keys.push("write *".parse().expect("a rule"));
         let engine = engine.clone();
-        let loaded = wait(async move { Component::load_with(&engine, bytes, grants, Missing::Denied).await });
+        let loaded =
+            wait(
+                async move { Component::load_with(&engine, bytes, grants, Missing::Denied).await },
+            );
         loaded.expect("it loads").tools()[0].clone()
     };
     let kind = |tool, arguments: &str, ends| Kind { tool, arguments: arguments.to_owned(), ends };
-    let hostile = |misdeed, ends| kind(load(Hostile::new(Place::Execute, misdeed).component()), "{}", ends);
+    let hostile =
+        |misdeed, ends| kind(load(Hostile::new(Place::Execute, misdeed).component()), "{}", ends);
     let answering = |answer, ends| kind(load(Hostile::answering(answer).component()), "{}", ends);
     let echo = json!({"text": "x".repeat(200_000)}).to_string();
     let writes = json!({"steps": [
@@ -174,7 +203,10 @@ fn kinds(placement: Placement) -> (Kind, Vec<Kind>) {
         hostile(Misdeed::HoardHandles, &["handler_raised/host_call"]),
         hostile(Misdeed::SayTooMuch, &["handler_raised/host_call"]),
         hostile(Misdeed::Chatter, &["handler_raised/host_call+host_calls"]),
-        answering(Answer::Megabytes(1), &["ok", "invalid_return/too_large", "invalid_return/not_json"]),
+        answering(
+            Answer::Megabytes(1),
+            &["ok", "invalid_return/too_large", "invalid_return/not_json"],
+        ),
         answering(Answer::Megabytes(12), &["invalid_return/too_large"]),
         kind(load(Hostile::answering(Answer::Echo).component()), &echo, &["ok"]),
         kind(load(bytes("clerk")), &writes.to_string(), &["ok", "invalid_return/too_large"]),

@@ -29,13 +29,17 @@ fn what_the_host_keeps_for_cells_is_within_the_bound() {
         let hoarder = wait(async move {
             let mut grants = Grants::default();
             grants.http.push("https://example.com/".parse().expect("a rule"));
-            let loaded =
-                Component::load_with(&engine, bytes("caller"), grants, Missing::Denied).await.expect("it loads");
+            let loaded = Component::load_with(&engine, bytes("caller"), grants, Missing::Denied)
+                .await
+                .expect("it loads");
             loaded.optimised().await;
             loaded.tool("hoarder").expect("the tool").clone()
         });
         let at_once = |requests: u32, rounds: u64| {
-            let limits = Limits::default().with_memory(MEMORY).with_fuel(FUEL).with_timeout(Duration::from_secs(300));
+            let limits = Limits::default()
+                .with_memory(MEMORY)
+                .with_fuel(FUEL)
+                .with_timeout(Duration::from_secs(300));
             let (executor, tool) = (Executor::new().with_limits(limits), hoarder.clone());
             wait(async move {
                 let mut calls = JoinSet::new();
@@ -43,8 +47,9 @@ fn what_the_host_keeps_for_cells_is_within_the_bound() {
                     let arguments = json!({"requests": requests, "rounds": rounds});
                     let call = ToolCall::with_value(number.to_string(), "hoarder", &arguments);
                     let (executor, tool) = (executor.clone(), tool.clone());
-                    calls
-                        .spawn(async move { ending(&executor.call(&tool, call, CallOptions::default()).await.result) });
+                    calls.spawn(async move {
+                        ending(&executor.call(&tool, call, CallOptions::default()).await.result)
+                    });
                 }
                 calls.join_all().await
             })
@@ -55,7 +60,11 @@ fn what_the_host_keeps_for_cells_is_within_the_bound() {
         assert!(ended.iter().all(|end| end == "timeout/fuel"), "{ended:?}");
         let kept = most.saturating_sub(before);
         eprintln!("{CELLS} cells with {REQUESTS} requests of a megabyte each: {} MiB", kept >> 20);
-        assert!(kept > u64::from(CELLS) * MEMORY, "the host keeps more than the cells have: {} MiB", kept >> 20);
+        assert!(
+            kept > u64::from(CELLS) * MEMORY,
+            "the host keeps more than the cells have: {} MiB",
+            kept >> 20
+        );
         assert!(kept < worst_case(CELLS, MEMORY) - worst_case(0, 0), "{} MiB", kept >> 20);
     });
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use toolcell::{CallOptions, Definition, Event, Executor, Limits, Registry, RunOptions, Runner, Tool, ToolCall};
+use toolcell::{
+    CallOptions, Definition, Event, Executor, Limits, Registry, RunOptions, Runner, Tool, ToolCall,
+};
 use toolcell_test_guests::Misdeed;
 use toolcell_tests::PLACEMENTS;
 
@@ -17,8 +19,9 @@ use super::crowds::{CELLS, Notes, assert_all_cells_are_free, few_cells, guest};
 /// Calls of each tool by itself, in the run, and in the stream.
 const CALLS: usize = 8;
 /// How a runtime is ended.
-const ENDS: [fn(Runtime); 3] =
-    [drop, Runtime::shutdown_background, |runtime| runtime.shutdown_timeout(Duration::from_secs(1))];
+const ENDS: [fn(Runtime); 3] = [drop, Runtime::shutdown_background, |runtime| {
+    runtime.shutdown_timeout(Duration::from_secs(1))
+}];
 
 fn runtimes() -> [Runtime; 2] {
     let several = Builder::new_multi_thread().worker_threads(2).enable_all().build();
@@ -47,7 +50,8 @@ fn calls_end_with_the_runtime_that_they_run_in() {
         for end in ENDS {
             for runtime in runtimes() {
                 let (held, notes) = (Arc::new(()), Notes::default());
-                let mut events = begin(&runtime, [spins.clone(), waits.clone(), hangs(&held)], &notes);
+                let mut events =
+                    begin(&runtime, [spins.clone(), waits.clone(), hangs(&held)], &notes);
                 let (ended, end_of_it) = mpsc::channel();
                 thread::spawn(move || {
                     end(runtime);
@@ -70,7 +74,8 @@ fn calls_end_with_the_runtime_that_they_run_in() {
 fn begin(runtime: &Runtime, tools: [Tool; 3], notes: &Notes) -> UnboundedReceiver<Event> {
     let (seen, mut events) = unbounded_channel();
     let noted = notes.clone();
-    let executor = Executor::new().with_limits(Limits::default().with_fuel(u64::MAX).with_timeout(PATIENCE));
+    let executor =
+        Executor::new().with_limits(Limits::default().with_fuel(u64::MAX).with_timeout(PATIENCE));
     let executor = executor.with_events(move |event: Event| {
         noted.take(&event);
         let _ = seen.send(event);
@@ -79,8 +84,14 @@ fn begin(runtime: &Runtime, tools: [Tool; 3], notes: &Notes) -> UnboundedReceive
         for number in 0..CALLS {
             for (which, tool) in tools.iter().cloned().enumerate() {
                 let executor = executor.clone();
-                let call = ToolCall::new(format!("{which}-{number}"), tool.definition().name.as_str(), "{}");
-                tokio::spawn(async move { executor.call(&tool, call, CallOptions::default()).await });
+                let call = ToolCall::new(
+                    format!("{which}-{number}"),
+                    tool.definition().name.as_str(),
+                    "{}",
+                );
+                tokio::spawn(
+                    async move { executor.call(&tool, call, CallOptions::default()).await },
+                );
             }
         }
         let [_, waits, hangs] = tools;
@@ -89,9 +100,11 @@ fn begin(runtime: &Runtime, tools: [Tool; 3], notes: &Notes) -> UnboundedReceive
         let runner = Runner::new(registry).with_executor(executor);
         let calls = |whose: &'static str| {
             let name = |number| if number < CALLS { "hangs" } else { "hostile" };
-            (0..2 * CALLS).map(move |number| ToolCall::new(format!("{whose}-{number}"), name(number), "{}"))
+            (0..2 * CALLS)
+                .map(move |number| ToolCall::new(format!("{whose}-{number}"), name(number), "{}"))
         };
-        let options = || RunOptions::default().with_tool_timeout(PATIENCE).with_max_concurrency(2 * CALLS);
+        let options =
+            || RunOptions::default().with_tool_timeout(PATIENCE).with_max_concurrency(2 * CALLS);
         let run = runner.clone();
         tokio::spawn(async move { run.run(calls("run"), options()).await });
         tokio::spawn(async move {

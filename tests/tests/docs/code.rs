@@ -17,10 +17,13 @@ pub(super) fn not_compiled(page: &Page) -> Vec<String> {
             complaints.push(format!("start it with `// PATH`:\n{}", block.lines.join("\n")));
             continue;
         };
-        let file = fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
-        let trimmed =
-            |lines: &mut dyn Iterator<Item = &str>| lines.map(|line| line.trim().to_owned()).collect::<Vec<_>>();
-        let (file, shown) = (trimmed(&mut file.lines()), trimmed(&mut block.lines[1..].iter().copied()));
+        let file =
+            fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let trimmed = |lines: &mut dyn Iterator<Item = &str>| {
+            lines.map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+        };
+        let (file, shown) =
+            (trimmed(&mut file.lines()), trimmed(&mut block.lines[1..].iter().copied()));
         if !file.windows(shown.len().max(1)).any(|lines| lines == shown) {
             complaints.push(format!("this is not in {path}:\n{}", block.lines.join("\n")));
         }
@@ -38,8 +41,11 @@ pub(super) fn unreadable_toml(page: &Page) -> Vec<String> {
         let text = block.lines.join("\n");
         match toml::from_str::<serde_json::Value>(&text) {
             Err(error) => complaints.push(format!("this cannot be parsed: {error}\n{text}")),
-            Ok(value) if block.lines.first() == Some(&CONFIGURATION) => complaints
-                .extend(schema.iter_errors(&value).map(|error| format!("{}: {error}\n{text}", error.instance_path()))),
+            Ok(value) if block.lines.first() == Some(&CONFIGURATION) => complaints.extend(
+                schema
+                    .iter_errors(&value)
+                    .map(|error| format!("{}: {error}\n{text}", error.instance_path())),
+            ),
             Ok(_) => {}
         }
     }

@@ -15,7 +15,9 @@ This page is generated from `toolcell --help` and the help of each command. To u
 
 fn help(command: &str) -> String {
     let state = tempfile::tempdir().expect("a folder");
-    let output = shell(&format!("toolcell {command} --help"), root(), state.path()).output().expect("a shell");
+    let output = shell(&format!("toolcell {command} --help"), root(), state.path())
+        .output()
+        .expect("a shell");
     assert!(output.status.success(), "toolcell {command} --help");
     String::from_utf8(output.stdout).expect("text")
 }
@@ -26,7 +28,8 @@ pub(super) fn names(command: &str) -> Vec<String> {
     let Some((_, commands)) = help.split_once("Commands:\n") else { return Vec::new() };
     let lines = commands.lines().take_while(|line| !line.trim().is_empty());
     // What is indented further goes on from the line above.
-    let begins = lines.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
+    let begins =
+        lines.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
     begins.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
@@ -42,7 +45,8 @@ fn page() -> String {
     for command in commands("") {
         let title = format!("toolcell {command}");
         let help: Vec<_> = help(&command).lines().map(|line| line.trim_end().to_owned()).collect();
-        write!(page, "\n## {}\n\n```text\n{}\n```\n", title.trim(), help.join("\n").trim_end()).expect("a string");
+        write!(page, "\n## {}\n\n```text\n{}\n```\n", title.trim(), help.join("\n").trim_end())
+            .expect("a string");
     }
     page
 }

@@ -34,7 +34,9 @@ fn examples(help: &str) -> Vec<String> {
         if ["Example:", "Examples:"].contains(&line.trim()) {
             let block = lines.by_ref().take_while(|line| !line.trim().is_empty());
             // A long remark goes on in the next line.
-            let block = block.map(str::trim).filter(|line| line.starts_with("toolcell") || line.contains("| toolcell"));
+            let block = block
+                .map(str::trim)
+                .filter(|line| line.starts_with("toolcell") || line.contains("| toolcell"));
             found.extend(block.map(|line| line.split("   ").next().unwrap_or_default().to_owned()));
         }
     }
@@ -71,7 +73,11 @@ fn place(config: &str) -> (TempDir, TempDir) {
 }
 
 /// What is wrong with an example.
-fn judged(example: &str, bare: &(TempDir, TempDir), configured: &(TempDir, TempDir)) -> Option<String> {
+fn judged(
+    example: &str,
+    bare: &(TempDir, TempDir),
+    configured: &(TempDir, TempDir),
+) -> Option<String> {
     // What follows a pipe is another program.
     let line = example.split(" | jq").next().unwrap_or_default();
     let (_, words) = line.split_once("toolcell ").unwrap_or(("", line));
@@ -89,7 +95,10 @@ fn judged(example: &str, bare: &(TempDir, TempDir), configured: &(TempDir, TempD
     }
     let place = if named.ends_with(".wasm") { bare } else { configured };
     let (status, told) = typed(line, place);
-    let expected = ENDINGS.iter().find(|(start, _)| example.starts_with(start)).map_or(0, |(_, status)| *status);
+    let expected = ENDINGS
+        .iter()
+        .find(|(start, _)| example.starts_with(start))
+        .map_or(0, |(_, status)| *status);
     (status != Some(expected)).then(|| format!("{status:?}, not {expected}: {told}"))
 }
 
@@ -102,9 +111,11 @@ fn every_example_of_a_help_text_works() {
         let output = shell(&line, root(), state.path()).output().expect("a shell");
         String::from_utf8(output.stdout).expect("text")
     };
-    let all: Vec<_> = commands::commands("").iter().flat_map(|command| examples(&help(command))).collect();
+    let all: Vec<_> =
+        commands::commands("").iter().flat_map(|command| examples(&help(command))).collect();
     assert!(all.len() > 50, "{all:?}");
-    let complaints: Vec<_> = all.iter().filter_map(|example| judged(example, &bare, &configured)).collect();
+    let complaints: Vec<_> =
+        all.iter().filter_map(|example| judged(example, &bare, &configured)).collect();
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
     assert!(judged("toolcell learn notes.wasm text=milk", &bare, &configured).is_some());
     assert!(judged("toolcell serve --listening", &bare, &configured).is_some());

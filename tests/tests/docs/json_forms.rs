@@ -47,7 +47,8 @@ struct Check {
 }
 
 fn slug(title: &str) -> String {
-    let kept = title.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric() && !" -".contains(c), "");
+    let kept =
+        title.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric() && !" -".contains(c), "");
     kept.replace(' ', "-")
 }
 
@@ -60,7 +61,9 @@ fn tables(text: &str) -> Tables {
         }
         let cells: Vec<_> = line.split(" | ").collect();
         let [path, types, _] = cells.as_slice() else { continue };
-        let Some(path) = path.strip_prefix("| `").and_then(|path| path.strip_suffix('`')) else { continue };
+        let Some(path) = path.strip_prefix("| `").and_then(|path| path.strip_suffix('`')) else {
+            continue;
+        };
         let (path, is_optional) = path.strip_suffix('?').map_or((path, false), |path| (path, true));
         let row = Row { path: path.to_owned(), is_optional, types: (*types).to_owned() };
         tables.entry(section.clone()).or_default().push(row);
@@ -111,12 +114,14 @@ impl Check {
         let any = rows.iter().find(|row| last(row).bytes().all(|byte| byte.is_ascii_uppercase()));
         for (name, value) in members {
             let Some(row) = any.or_else(|| rows.iter().find(|row| last(row) == *name)) else {
-                self.complaints.insert(format!("{section}: `{path}` has `{name}`, which has no row"));
+                self.complaints
+                    .insert(format!("{section}: `{path}` has `{name}`, which has no row"));
                 continue;
             };
             self.seen.insert((section.to_owned(), row.path.clone()));
             if !has_type(value, &row.types) {
-                self.complaints.insert(format!("{section}: `{}` is not {}: {value}", row.path, row.types));
+                self.complaints
+                    .insert(format!("{section}: `{}` is not {}: {value}", row.path, row.types));
             }
             let (at, values) = match value.as_array() {
                 Some(items) => (format!("{}[]", row.path), items.iter().collect()),
@@ -130,17 +135,24 @@ impl Check {
                 }
             }
         }
-        for row in rows.iter().filter(|row| any.is_none() && !row.is_optional && !members.contains_key(&last(row))) {
-            self.complaints.insert(format!("{section}: `{}` is absent: mark it with `?`", row.path));
+        for row in rows
+            .iter()
+            .filter(|row| any.is_none() && !row.is_optional && !members.contains_key(&last(row)))
+        {
+            self.complaints
+                .insert(format!("{section}: `{}` is absent: mark it with `?`", row.path));
         }
     }
 
     /// Rows that no object had.
     fn finish(mut self, tables: &Tables) -> BTreeSet<String> {
-        for (section, row) in tables.iter().flat_map(|(section, rows)| rows.iter().map(move |row| (section, row))) {
+        for (section, row) in
+            tables.iter().flat_map(|(section, rows)| rows.iter().map(move |row| (section, row)))
+        {
             let is_known = UNSEEN.contains(&(section.as_str(), row.path.as_str()));
             if !is_known && !self.seen.contains(&(section.clone(), row.path.clone())) {
-                self.complaints.insert(format!("{section}: nothing was printed that has `{}`", row.path));
+                self.complaints
+                    .insert(format!("{section}: nothing was printed that has `{}`", row.path));
             }
         }
         self.complaints
@@ -152,7 +164,8 @@ struct Folder(TempDir, TempDir);
 
 impl Folder {
     fn new(config: &str) -> Self {
-        let folder = Self(tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let folder =
+            Self(tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
         for name in ["hello", "calculator", "notes", "fetch", "desk"] {
             folder.copy(name, name);
         }
@@ -183,22 +196,33 @@ impl Folder {
 
     /// Types a command, and returns the object that it prints.
     fn typed(&self, words: &str) -> Value {
-        let output = shell(&format!("toolcell {words}"), self.path(), self.1.path()).output().expect("a shell");
+        let output = shell(&format!("toolcell {words}"), self.path(), self.1.path())
+            .output()
+            .expect("a shell");
         let stdout = String::from_utf8(output.stdout).expect("text");
         let errors = String::from_utf8_lossy(&output.stderr);
-        serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("toolcell {words}: {error}: {stdout}{errors}"))
+        serde_json::from_str(&stdout)
+            .unwrap_or_else(|error| panic!("toolcell {words}: {error}: {stdout}{errors}"))
     }
 
     /// Types a command, which must succeed, and drops its output.
     fn quietly(&self, words: &str) {
-        let output = shell(&format!("toolcell {words}"), self.path(), self.1.path()).output().expect("a shell");
-        assert!(output.status.success(), "toolcell {words}: {}", String::from_utf8_lossy(&output.stderr));
+        let output = shell(&format!("toolcell {words}"), self.path(), self.1.path())
+            .output()
+            .expect("a shell");
+        assert!(
+            output.status.success(),
+            "toolcell {words}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 
     /// The first line of a server, which is then ended.
     fn served(&self, words: &str) -> Value {
-        let mut command = shell(&format!("exec toolcell serve {words}"), self.path(), self.1.path());
-        let mut server = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a server");
+        let mut command =
+            shell(&format!("exec toolcell serve {words}"), self.path(), self.1.path());
+        let mut server =
+            command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a server");
         let mut line = String::new();
         let read = BufReader::new(server.stdout.take().expect("piped")).read_line(&mut line);
         server.kill().expect("it runs");
@@ -214,8 +238,7 @@ export default tool({
   needs: [{ kind: "secret", pattern: "nothing", reason: "none" }],
   handler: () => { try { kv.get("a"); } catch {} throw new Error("no"); },
 });"#;
-const ODD_CASES: &str =
-    "cases:\n  - { name: fails, tool: odd, arguments: {}, expect: { tool_error: handler_raised } }\n";
+const ODD_CASES: &str = "cases:\n  - { name: fails, tool: odd, arguments: {}, expect: { tool_error: handler_raised } }\n";
 
 const CONFIG: &str = r#"
 [components.fetch]
@@ -289,13 +312,21 @@ fn printed() -> Vec<(&'static str, Value)> {
     add("toolcell-build", folder.typed("build odd --json"));
     add("toolcell-test", folder.typed("test odd --json --coverage --fuzz 3"));
     add("toolcell-new", folder.typed("new greeter --json"));
-    add("toolcell-batch", folder.typed("batch chatter.wasm --calls calls --on-tool-error halt --json"));
-    add("toolcell-list", folder.typed("list hello.wasm odd/odd.wasm notes.wasm nothing.wasm --json"));
+    add(
+        "toolcell-batch",
+        folder.typed("batch chatter.wasm --calls calls --on-tool-error halt --json"),
+    );
+    add(
+        "toolcell-list",
+        folder.typed("list hello.wasm odd/odd.wasm notes.wasm nothing.wasm --json"),
+    );
     for component in ["desk.wasm", "notes.wasm", "odd/odd.wasm", "program.wasm"] {
         add("toolcell-inspect", folder.typed(&format!("inspect {component} --json")));
     }
     add("toolcell-explain", folder.typed("explain notes.wasm 'kv read a' --json"));
-    for words in ["learn odd/odd.wasm", "learn notes.wasm action=list", "learn notes.wasm action=none"] {
+    for words in
+        ["learn odd/odd.wasm", "learn notes.wasm action=list", "learn notes.wasm action=none"]
+    {
         add("toolcell-learn", folder.typed(&format!("{words} --json")));
     }
     add("toolcell-init", folder.typed("init --json"));
@@ -304,20 +335,27 @@ fn printed() -> Vec<(&'static str, Value)> {
     add("toolcell-check", configured.typed("check --config toolcell.toml --json"));
     add("toolcell-serve---check", configured.typed("serve --check --json"));
     for request in ["GET http://127.0.0.1:9/menu", "secret token", "GET https://a.example/"] {
-        add("toolcell-explain", configured.typed(&format!("explain fetch '{request}' --config toolcell.toml --json")));
+        add(
+            "toolcell-explain",
+            configured.typed(&format!("explain fetch '{request}' --config toolcell.toml --json")),
+        );
     }
     for words in ["fetch url=http://127.0.0.1:9/menu", "notes --tenant acme action=list"] {
         add("toolcell-learn", configured.typed(&format!("learn {words} --json")));
     }
 
-    add("toolcell-explain", Folder::new(UNGRANTED).typed("explain fetch 'secret fetch_token' --json"));
+    add(
+        "toolcell-explain",
+        Folder::new(UNGRANTED).typed("explain fetch 'secret fetch_token' --json"),
+    );
 
     let narrowed = Folder::new(NARROWED);
     add("toolcell-check", narrowed.typed("check --config toolcell.toml --json"));
     add("toolcell-approve", narrowed.typed("approve --json"));
 
     let approved = Folder::new(FIRST);
-    approved.write("odd/odd.wasm", fs::read(folder.path().join("odd/odd.wasm")).expect("a component"));
+    approved
+        .write("odd/odd.wasm", fs::read(folder.path().join("odd/odd.wasm")).expect("a component"));
     approved.write("program.wasm", command_module());
     approved.copy("calculator", "one");
     add("toolcell-approve", approved.typed("approve --json"));
@@ -362,16 +400,28 @@ fn a_table_that_is_wrong_is_found() {
                 ## e\n| `f` | number or null | |\n";
     for (value, complaint) in [
         (serde_json::json!({"b": [{"c": "x"}, {}], "d": {"g": {"f": 1}, "h": {"f": null}}}), ""),
-        (serde_json::json!({"b": [{"c": "x"}], "d": {"g": {"f": 1, "i": 2}}}), "e: `` has `i`, which has no row"),
-        (serde_json::json!({"b": [{"c": "x"}], "d": {"g": {}}}), "e: `f` is absent: mark it with `?`"),
+        (
+            serde_json::json!({"b": [{"c": "x"}], "d": {"g": {"f": 1, "i": 2}}}),
+            "e: `` has `i`, which has no row",
+        ),
+        (
+            serde_json::json!({"b": [{"c": "x"}], "d": {"g": {}}}),
+            "e: `f` is absent: mark it with `?`",
+        ),
         (serde_json::json!({"b": [{"c": 1}], "d": {"g": {"f": 1}}}), "a: `b[].c` is not text: 1"),
-        (serde_json::json!({"b": [], "d": {"g": {"f": 1}}}), "a: nothing was printed that has `b[].c`"),
+        (
+            serde_json::json!({"b": [], "d": {"g": {"f": 1}}}),
+            "a: nothing was printed that has `b[].c`",
+        ),
     ] {
         let tables = tables(page);
         let mut check = Check::default();
         check.object(&tables, "a", "", &value);
         let complaints: Vec<_> = check.finish(&tables).into_iter().collect();
-        assert!(complaints.iter().any(|told| told == complaint) != complaint.is_empty(), "{value}: {complaints:?}");
+        assert!(
+            complaints.iter().any(|told| told == complaint) != complaint.is_empty(),
+            "{value}: {complaints:?}"
+        );
         assert!(!complaint.is_empty() || complaints.is_empty(), "{value}: {complaints:?}");
     }
 }

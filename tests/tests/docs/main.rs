@@ -35,13 +35,18 @@ fn root() -> &'static Path {
 /// Every page that is not part of a crate's documentation, where rustdoc checks the code.
 fn pages() -> Vec<Page> {
     fn walk(folder: &Path, pages: &mut Vec<Page>) {
-        for path in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+        for path in
+            fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path())
+        {
             let name = path.file_name().expect("a name").to_string_lossy();
             if path.is_dir() && !name.starts_with('.') && !["target", "src"].contains(&&*name) {
                 walk(&path, pages);
             } else if name.ends_with(".md") {
                 let text = fs::read_to_string(&path).expect("a page");
-                pages.push(Page { path: path.strip_prefix(root()).expect("below the root").to_owned(), text });
+                pages.push(Page {
+                    path: path.strip_prefix(root()).expect("below the root").to_owned(),
+                    text,
+                });
             }
         }
     }
@@ -56,7 +61,10 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         if let Some(info) = line.trim_start().strip_prefix("```") {
-            blocks.push(Block { info, lines: lines.by_ref().take_while(|line| line.trim() != "```").collect() });
+            blocks.push(Block {
+                info,
+                lines: lines.by_ref().take_while(|line| line.trim() != "```").collect(),
+            });
         }
     }
     blocks
@@ -67,14 +75,19 @@ fn toolcell_dir() -> PathBuf {
     let test = std::env::current_exe().expect("this test's path");
     let dir = test.ancestors().nth(2).expect("target/PROFILE").to_owned();
     let built = dir.join("toolcell").is_file();
-    assert!(built, "`toolcell` is not built: run `cargo test --workspace`, which builds it before any test runs");
+    assert!(
+        built,
+        "`toolcell` is not built: run `cargo test --workspace`, which builds it before any test runs"
+    );
     dir
 }
 
 /// A command as a reader types it, with `toolcell` on the `PATH`, a cache that the pages share and a state of its own.
 fn shell(line: &str, dir: &Path, state: &Path) -> Command {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::join_paths([toolcell_dir()].into_iter().chain(std::env::split_paths(&path))).expect("a PATH");
+    let path =
+        std::env::join_paths([toolcell_dir()].into_iter().chain(std::env::split_paths(&path)))
+            .expect("a PATH");
     let mut command = Command::new("sh");
     command.args(["-c", line]).current_dir(dir).env("PATH", path).env("XDG_STATE_HOME", state);
     command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
@@ -87,18 +100,26 @@ fn shell(line: &str, dir: &Path, state: &Path) -> Command {
 /// Commands in blocks and in the text whose subcommand does not exist.
 fn unknown_commands(page: &Page) -> Vec<String> {
     let tasks = fs::read_to_string(root().join("xtask/src/main.rs")).expect("the tasks");
-    let tasks: Vec<_> =
-        tasks.lines().filter_map(|line| line.strip_prefix("cargo xtask ")?.split_whitespace().next()).collect();
+    let tasks: Vec<_> = tasks
+        .lines()
+        .filter_map(|line| line.strip_prefix("cargo xtask ")?.split_whitespace().next())
+        .collect();
     let commands = commands::names("");
-    assert!(tasks.contains(&"test") && commands.iter().any(|name| name == "run"), "{tasks:?} {commands:?}");
+    assert!(
+        tasks.contains(&"test") && commands.iter().any(|name| name == "run"),
+        "{tasks:?} {commands:?}"
+    );
     let spans = page.text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
     let typed = page.text.lines().filter_map(|line| line.strip_prefix("$ "));
     let mut complaints = Vec::new();
     for line in spans.chain(typed) {
-        let name = |prefix| line.strip_prefix(prefix).and_then(|rest: &str| rest.split_whitespace().next());
+        let name = |prefix| {
+            line.strip_prefix(prefix).and_then(|rest: &str| rest.split_whitespace().next())
+        };
         let is_known = |name: &str, known: bool| known || name.starts_with('-') || name == "…";
         let task = name("cargo xtask ").filter(|name| !is_known(name, tasks.contains(name)));
-        let command = name("toolcell ").filter(|name| !is_known(name, commands.iter().any(|known| known == name)));
+        let command = name("toolcell ")
+            .filter(|name| !is_known(name, commands.iter().any(|known| known == name)));
         complaints.extend(task.or(command).map(|name| format!("`{line}`: there is no `{name}`")));
     }
     complaints
@@ -107,7 +128,9 @@ fn unknown_commands(page: &Page) -> Vec<String> {
 fn all_pages(check: fn(&Page) -> Vec<String>) {
     let complaints: Vec<_> = pages()
         .iter()
-        .flat_map(|page| check(page).into_iter().map(|complaint| format!("{}: {complaint}", page.path.display())))
+        .flat_map(|page| {
+            check(page).into_iter().map(|complaint| format!("{}: {complaint}", page.path.display()))
+        })
         .collect();
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n\n"));
 }
@@ -165,9 +188,21 @@ fn each_check_can_fail() {
     let excerpt = format!("```rust,ignore\n{HELLO}\nfn greet(\n```");
     let foreign = format!("```rust\n{HELLO}\nfn meet(\n```");
     let table: [(Check, &str, &str); 33] = [
-        (session::untrue, "```console\n$ cd wit\n$ toolcell list nothing.wasm\nnothing\n```", "-- printed"),
-        (session::untrue, "```console\n$ toolcell --version | cut -d' ' -f1\nToolcell\n```", "toolcell"),
-        (session::untrue, "```console\n$ toolcell --version | cut -d' ' -f1\ntoolcell\n$ make nowhere\n```", ""),
+        (
+            session::untrue,
+            "```console\n$ cd wit\n$ toolcell list nothing.wasm\nnothing\n```",
+            "-- printed",
+        ),
+        (
+            session::untrue,
+            "```console\n$ toolcell --version | cut -d' ' -f1\nToolcell\n```",
+            "toolcell",
+        ),
+        (
+            session::untrue,
+            "```console\n$ toolcell --version | cut -d' ' -f1\ntoolcell\n$ make nowhere\n```",
+            "",
+        ),
         (session::untrue, "```console\n$ printf 'toolcell no'\nyes\n```", "-- printed"),
         (session::untrue, "```console\n$ ssh-keygen 'x\n```", "the shell cannot parse"),
         (
@@ -175,25 +210,53 @@ fn each_check_can_fail() {
             "```toml\n# toolcell.toml\na = 1\n```\n```console\n$ cat toolcell.toml\na = 1\n```",
             "-- printed",
         ),
-        (session::untrue, "```toml\n# toolcell.toml\na = 1\n```\n```console\n$ cat toolcell.toml\n…\na = 1\n```", ""),
+        (
+            session::untrue,
+            "```toml\n# toolcell.toml\na = 1\n```\n```console\n$ cat toolcell.toml\n…\na = 1\n```",
+            "",
+        ),
         (code::not_compiled, "```rust\nfn main() {}\n```", "start it with"),
         (code::not_compiled, &foreign, "this is not in"),
         (code::not_compiled, &excerpt, ""),
         (code::unreadable_toml, "```toml\na = \n```", "cannot be parsed"),
         (code::unreadable_toml, "```toml\nunknown = 1\n```", ""),
         (code::unreadable_toml, "```toml\n# toolcell.toml\nunknown = 1\n```", "unknown"),
-        (code::unreadable_toml, "```toml\n# toolcell.toml\n[components.a]\npath = 1\n```", "/components/a/path"),
+        (
+            code::unreadable_toml,
+            "```toml\n# toolcell.toml\n[components.a]\npath = 1\n```",
+            "/components/a/path",
+        ),
         (code::unreadable_toml, "```toml\n# toolcell.toml\n[components.a]\npath = \"a\"\n```", ""),
         (snippets::not_built, "```js\nconst a = ;\n```", "does not build"),
         (snippets::not_built, "```js\nreturn await tools.find_place({});\n```", ""),
-        (snippets::not_built, "```js\nimport { invoke } from \"toolcel\";\nexport default 1;\n```", "does not build"),
+        (
+            snippets::not_built,
+            "```js\nimport { invoke } from \"toolcel\";\nexport default 1;\n```",
+            "does not build",
+        ),
         (snippets::unreadable_yaml, "```yaml\n- a: [\n```", "cannot be parsed"),
-        (snippets::unreadable_yaml, "```yaml\n- name: a\n  runs: b\n```", "neither `run` nor `uses`"),
+        (
+            snippets::unreadable_yaml,
+            "```yaml\n- name: a\n  runs: b\n```",
+            "neither `run` nor `uses`",
+        ),
         (snippets::unreadable_yaml, "```yaml\n- run: b\n```", ""),
-        (snippets::refused_commands, "```text\ntoolcell test --walk a\n```", "toolcell test --walk a"),
+        (
+            snippets::refused_commands,
+            "```text\ntoolcell test --walk a\n```",
+            "toolcell test --walk a",
+        ),
         (snippets::refused_commands, "```yaml\n- run: toolcell tests\n```", "toolcell tests"),
-        (snippets::refused_commands, "```text\ntoolcell run a.wasm name=Ada  # see\ntoolcells\n```", ""),
-        (snippets::untrue_output, "```text\ntoolcell --version\n```\n```text\ntoolcells 0.1.0\n```", "-- printed"),
+        (
+            snippets::refused_commands,
+            "```text\ntoolcell run a.wasm name=Ada  # see\ntoolcells\n```",
+            "",
+        ),
+        (
+            snippets::untrue_output,
+            "```text\ntoolcell --version\n```\n```text\ntoolcells 0.1.0\n```",
+            "-- printed",
+        ),
         (snippets::untrue_output, "```text\ntoolcell --version\n```\n```text\ntoolcell …\n```", ""),
         (
             snippets::untrue_output,
@@ -214,7 +277,10 @@ fn each_check_can_fail() {
     for (check, text, needle) in table {
         let complaints = check(&Page { path: "docs/a.md".into(), text: text.into() });
         assert_eq!(complaints.is_empty(), needle.is_empty(), "{text}: {complaints:?}");
-        assert!(complaints.iter().all(|complaint| complaint.contains(needle)), "{text}: {complaints:?}");
+        assert!(
+            complaints.iter().all(|complaint| complaint.contains(needle)),
+            "{text}: {complaints:?}"
+        );
     }
 }
 
@@ -223,8 +289,12 @@ fn each_check_can_fail() {
 fn what_is_not_found_is_one_list() {
     let list = |page: &str| {
         let text = fs::read_to_string(root().join(page)).expect("a page");
-        let (_, rest) = text.split_once("What the search for secrets does not find:\n\n").expect("the list");
-        rest.lines().take_while(|line| line.starts_with("* ") || line.starts_with("  ")).collect::<Vec<_>>().join("\n")
+        let (_, rest) =
+            text.split_once("What the search for secrets does not find:\n\n").expect("the list");
+        rest.lines()
+            .take_while(|line| line.starts_with("* ") || line.starts_with("  "))
+            .collect::<Vec<_>>()
+            .join("\n")
     };
     let told = list("docs/security.md");
     assert!(told.lines().count() > 5, "{told}");

@@ -33,8 +33,12 @@ impl Place {
             return Self { dir: root().to_owned(), state, own: None };
         }
         let own = tempfile::tempdir().expect("a folder");
-        let built = fs::read_dir(root().join(EXAMPLES)).expect("the example tools").flatten().map(|entry| entry.path());
-        let components = built.filter(|path| path.extension().is_some_and(|extension| extension == "wasm"));
+        let built = fs::read_dir(root().join(EXAMPLES))
+            .expect("the example tools")
+            .flatten()
+            .map(|entry| entry.path());
+        let components =
+            built.filter(|path| path.extension().is_some_and(|extension| extension == "wasm"));
         for file in components.chain([root().join("example-tools/calls.jsonl")]) {
             fs::copy(&file, own.path().join(file.file_name().expect("a name"))).expect("a copy");
         }
@@ -69,7 +73,9 @@ pub(super) fn fits(expected: &[&str], seen: &[&str]) -> bool {
     match expected {
         [] => seen.is_empty(),
         ["…", rest @ ..] => (0..=seen.len()).any(|skipped| fits(rest, &seen[skipped..])),
-        [line, rest @ ..] => seen.first().is_some_and(|first| fits_line(line, first)) && fits(rest, &seen[1..]),
+        [line, rest @ ..] => {
+            seen.first().is_some_and(|first| fits_line(line, first)) && fits(rest, &seen[1..])
+        }
     }
 }
 
@@ -78,7 +84,8 @@ fn fits_line(expected: &str, seen: &str) -> bool {
     let Some(rest) = parts.next().and_then(|first| seen.strip_prefix(first)) else { return false };
     let parts: Vec<_> = parts.collect();
     let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
-    let after = middle.iter().try_fold(rest, |rest, part| rest.split_once(part).map(|(_, after)| after));
+    let after =
+        middle.iter().try_fold(rest, |rest, part| rest.split_once(part).map(|(_, after)| after));
     after.is_some_and(|rest| rest.ends_with(last))
 }
 
@@ -124,9 +131,17 @@ pub(super) fn untrue(page: &Page) -> Vec<String> {
                 let seen: Vec<_> = output.trim_end().lines().map(str::trim_end).collect();
                 if !fits(&expected, &seen) {
                     let (expected, seen) = (expected.join("\n"), seen.join("\n"));
-                    complaints.push(format!("$ {command}\n-- in the page\n{expected}\n-- printed\n{seen}"));
+                    complaints.push(format!(
+                        "$ {command}\n-- in the page\n{expected}\n-- printed\n{seen}"
+                    ));
                 }
-            } else if !Command::new("sh").args(["-n", "-c", command]).output().expect("a shell").status.success() {
+            } else if !Command::new("sh")
+                .args(["-n", "-c", command])
+                .output()
+                .expect("a shell")
+                .status
+                .success()
+            {
                 complaints.push(format!("the shell cannot parse `{command}`"));
             }
         }
@@ -136,12 +151,14 @@ pub(super) fn untrue(page: &Page) -> Vec<String> {
 
 #[test]
 fn dots_stand_for_anything() {
-    for (expected, fitting) in [("a\nb\nc", true), ("…", true), ("a\n…\nc", true), ("…\nb", false), ("a\nb", false)]
+    for (expected, fitting) in
+        [("a\nb\nc", true), ("…", true), ("a\n…\nc", true), ("…\nb", false), ("a\nb", false)]
     {
         let expected: Vec<_> = expected.lines().collect();
         assert_eq!(fits(&expected, &["a", "b", "c"]), fitting, "{expected:?}");
     }
-    for (expected, fitting) in [("see it", true), ("see", false), ("s…t", true), ("…e …", true), ("s…x", false)]
+    for (expected, fitting) in
+        [("see it", true), ("see", false), ("s…t", true), ("…e …", true), ("s…x", false)]
     {
         assert_eq!(fits_line(expected, "see it"), fitting, "{expected}");
     }

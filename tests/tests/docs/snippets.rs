@@ -22,9 +22,14 @@ pub(super) fn not_built(page: &Page) -> Vec<String> {
         let [before, after] = if code.contains("export default") { [""; 2] } else { BODY };
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("tool.js"), format!("{before}{code}{after}")).expect("a file");
-        let built = shell("toolcell build tool.js", folder.path(), folder.path()).output().expect("a shell");
+        let built = shell("toolcell build tool.js", folder.path(), folder.path())
+            .output()
+            .expect("a shell");
         if !built.status.success() {
-            complaints.push(format!("this does not build: {}\n{code}", String::from_utf8_lossy(&built.stderr)));
+            complaints.push(format!(
+                "this does not build: {}\n{code}",
+                String::from_utf8_lossy(&built.stderr)
+            ));
         }
     }
     complaints
@@ -38,9 +43,14 @@ pub(super) fn unreadable_yaml(page: &Page) -> Vec<String> {
         match serde_norway::from_str::<Value>(&text) {
             Err(error) => complaints.push(format!("this cannot be parsed: {error}\n{text}")),
             Ok(Value::Array(steps)) => {
-                let does_nothing = |step: &&Value| step.get("run").or_else(|| step.get("uses")).is_none();
-                complaints
-                    .extend(steps.iter().filter(does_nothing).map(|step| format!("neither `run` nor `uses`: {step}")));
+                let does_nothing =
+                    |step: &&Value| step.get("run").or_else(|| step.get("uses")).is_none();
+                complaints.extend(
+                    steps
+                        .iter()
+                        .filter(does_nothing)
+                        .map(|step| format!("neither `run` nor `uses`: {step}")),
+                );
             }
             Ok(_) => {}
         }
@@ -57,12 +67,17 @@ pub(super) fn refused_commands(page: &Page) -> Vec<String> {
     }
     for block in blocks(&page.text).iter().filter(|block| ["text", "yaml"].contains(&block.info)) {
         let line = |line: &&str| {
-            line.trim_start_matches(['-', ' ']).trim_start_matches("run: ").trim_start_matches("$ ").to_owned()
+            line.trim_start_matches(['-', ' '])
+                .trim_start_matches("run: ")
+                .trim_start_matches("$ ")
+                .to_owned()
         };
         for line in block.lines.iter().map(line).filter(|line| line.starts_with("toolcell ")) {
             let command = line.split(" #").next().unwrap_or_default().trim_end();
             let state = tempfile::tempdir().expect("a folder");
-            let taken = shell(&format!("{command} --help"), root(), state.path()).output().expect("a shell");
+            let taken = shell(&format!("{command} --help"), root(), state.path())
+                .output()
+                .expect("a shell");
             if !taken.status.success() {
                 complaints.push(format!("`{command}`: {}", String::from_utf8_lossy(&taken.stderr)));
             }
@@ -95,22 +110,36 @@ pub(super) fn untrue_output(page: &Page) -> Vec<String> {
             fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
             fs::write(path, block.lines.join("\n") + "\n").expect("a file");
         }
-        if block.info == "text" && !block.lines.iter().any(|line| is_install(line) || is_command(line)) {
+        if block.info == "text"
+            && !block.lines.iter().any(|line| is_install(line) || is_command(line))
+        {
             let shown: Vec<_> = block.lines.iter().map(|line| steady(line)).collect();
-            match before.filter(|before| before.info == "text" && before.lines.iter().all(is_command)) {
-                None => complaints.push(format!("no `toolcell` line is before this output:\n{}", shown.join("\n"))),
+            match before
+                .filter(|before| before.info == "text" && before.lines.iter().all(is_command))
+            {
+                None => complaints.push(format!(
+                    "no `toolcell` line is before this output:\n{}",
+                    shown.join("\n")
+                )),
                 Some(before) => {
-                    let typed: Vec<_> = before.lines.iter().map(|line| line.trim_start_matches("$ ")).collect();
+                    let typed: Vec<_> =
+                        before.lines.iter().map(|line| line.trim_start_matches("$ ")).collect();
                     let line = format!("exec 2>&1\n{}", typed.join("\n"));
-                    let output = shell(&line, folder.path(), folder.path()).output().expect("a shell");
+                    let output =
+                        shell(&line, folder.path(), folder.path()).output().expect("a shell");
                     let printed = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
                     // It is there where the code is not in the cache yet.
-                    let lines = printed.lines().filter(|line| !line.starts_with("note: compiling a component of "));
+                    let lines = printed
+                        .lines()
+                        .filter(|line| !line.starts_with("note: compiling a component of "));
                     let seen: Vec<_> = lines.map(|line| steady(line.trim_end())).collect();
-                    let [expected, got] =
-                        [&shown, &seen].map(|lines| lines.iter().map(String::as_str).collect::<Vec<_>>());
+                    let [expected, got] = [&shown, &seen]
+                        .map(|lines| lines.iter().map(String::as_str).collect::<Vec<_>>());
                     if !fits(&expected, &got) {
-                        complaints.push(format!("-- in the page\n{}\n-- printed\n{printed}", shown.join("\n")));
+                        complaints.push(format!(
+                            "-- in the page\n{}\n-- printed\n{printed}",
+                            shown.join("\n")
+                        ));
                     }
                 }
             }
@@ -135,7 +164,11 @@ fn file_of<'a>(block: &Block<'a>) -> Option<&'a str> {
     };
     let path = first.strip_prefix(comment)?;
     let is_path = |character: char| character.is_ascii_alphanumeric() || "/._-".contains(character);
-    (path.contains('.') && path.chars().all(is_path) && !path.starts_with('/') && !path.contains("..")).then_some(path)
+    (path.contains('.')
+        && path.chars().all(is_path)
+        && !path.starts_with('/')
+        && !path.contains(".."))
+    .then_some(path)
 }
 
 /// The line without what differs from run to run: times, sizes, fuel and absolute paths.
@@ -143,7 +176,8 @@ fn steady(line: &str) -> String {
     let words: Vec<_> = line.split(' ').collect();
     let bare = |word: &str| word.trim_matches(|character| "()`,;:".contains(character)).to_owned();
     let steady = words.iter().enumerate().map(|(at, word)| {
-        let (core, next) = (bare(word), words.get(at + 1).map(|word| bare(word)).unwrap_or_default());
+        let (core, next) =
+            (bare(word), words.get(at + 1).map(|word| bare(word)).unwrap_or_default());
         let is_number = core.starts_with(|first: char| first.is_ascii_digit())
             && core.chars().all(|character| character.is_ascii_digit() || ".,".contains(character));
         if is_number && UNITS.contains(&next.as_str()) {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use toolcell::{
-    AbortSignal, BlockingPool, CallOptions, Completion, Definition, Event, Executor, Invocation, Limits, Registry,
-    RunOptions, Runner, Tool, ToolCall,
+    AbortSignal, BlockingPool, CallOptions, Completion, Definition, Event, Executor, Invocation,
+    Limits, Registry, RunOptions, Runner, Tool, ToolCall,
 };
 use toolcell_tests::{ending, wait};
 
@@ -22,7 +22,9 @@ fn definition() -> Definition {
 
 fn run(tool: &Tool, arguments: &Value, options: CallOptions) -> Completion {
     let (tool, call) = (tool.clone(), ToolCall::with_value("1", "t", arguments));
-    let call = async move { tokio::time::timeout(PATIENCE, Executor::new().call(&tool, call, options)).await };
+    let call = async move {
+        tokio::time::timeout(PATIENCE, Executor::new().call(&tool, call, options)).await
+    };
     wait(call).expect("it ends")
 }
 
@@ -45,11 +47,18 @@ fn stuck(pool: &BlockingPool) -> (Tool, mpsc::Receiver<()>, mpsc::Sender<()>) {
 #[test]
 fn plain_closures_end_as_the_contract_says() {
     let greeting = "hello".to_owned();
-    let one = Tool::native_blocking(definition(), move |arguments: Value| json!([greeting, arguments["name"]]));
-    let two = Tool::native_blocking(definition(), |_: Value, invocation: Arc<Invocation>| json!(invocation.call.id));
+    let one = Tool::native_blocking(definition(), move |arguments: Value| {
+        json!([greeting, arguments["name"]])
+    });
+    let two = Tool::native_blocking(definition(), |_: Value, invocation: Arc<Invocation>| {
+        json!(invocation.call.id)
+    });
     let fails = Tool::native_blocking(definition(), |_: Value| Err::<Value, _>("no such person"));
     let panics = Tool::native_blocking(definition(), |_: Value| -> Value { panic!("ouch") });
-    let lies = Tool::native_blocking(definition().with_output(json!({"type": "integer"})), |_: Value| json!("one"));
+    let lies =
+        Tool::native_blocking(definition().with_output(json!({"type": "integer"})), |_: Value| {
+            json!("one")
+        });
     for (tool, expected, value) in [
         (one, "ok", Some(r#"["hello","Ada"]"#)),
         (two, "ok", Some(r#""1""#)),
@@ -57,7 +66,8 @@ fn plain_closures_end_as_the_contract_says() {
         (panics, "handler_raised/native_panic", None),
         (lies, "invalid_return/schema", None),
     ] {
-        let completion = run(&tool.expect("a tool"), &json!({"name": "Ada"}), CallOptions::default());
+        let completion =
+            run(&tool.expect("a tool"), &json!({"name": "Ada"}), CallOptions::default());
         let said = completion.result.value().map(|value| value.as_str());
         assert_eq!((ending(&completion.result).as_str(), said), (expected, value));
     }
@@ -67,7 +77,8 @@ fn plain_closures_end_as_the_contract_says() {
 #[test]
 fn a_closure_finds_itself_where_the_call_is() {
     let tool = Tool::native_blocking(definition(), |_: Value| {
-        tokio::runtime::Handle::current().block_on(async { json!(tokio::spawn(async { 7 }).await.expect("no panic")) })
+        tokio::runtime::Handle::current()
+            .block_on(async { json!(tokio::spawn(async { 7 }).await.expect("no panic")) })
     });
     let completion = run(&tool.expect("a tool"), &json!({}), CallOptions::default());
     assert_eq!(completion.result.value().map(|value| value.as_str()), Some("7"), "{completion:?}");
@@ -85,7 +96,8 @@ fn blocking_calls_of_a_run_run_side_by_side() {
     registry.register(tool.expect("a tool")).expect("a new name");
     let calls = ["a", "b", "c"].map(|id| ToolCall::new(id, "t", "{}"));
     let options = RunOptions::default().with_max_concurrency(3);
-    let outcome = wait(async move { Runner::new(registry).run(calls, options).await }).expect("it starts");
+    let outcome =
+        wait(async move { Runner::new(registry).run(calls, options).await }).expect("it starts");
     assert!(outcome.messages.iter().all(|message| message.content == "met"), "{outcome:?}");
 }
 
@@ -102,9 +114,17 @@ fn a_closure_that_never_returns_holds_its_thread_alone() {
         assert_eq!(ending(&run(&tool, &json!({}), short()).result), "refusal/overloaded");
     }
     assert!(begun.try_recv().is_err(), "no more than the pool has threads");
-    assert_eq!(ending(&run(&other, &json!({}), CallOptions::default()).result), "ok", "another pool");
+    assert_eq!(
+        ending(&run(&other, &json!({}), CallOptions::default()).result),
+        "ok",
+        "another pool"
+    );
     drop(opens);
-    assert_eq!(ending(&run(&tool, &json!({}), CallOptions::default()).result), "ok", "its thread is back");
+    assert_eq!(
+        ending(&run(&tool, &json!({}), CallOptions::default()).result),
+        "ok",
+        "its thread is back"
+    );
 }
 
 #[test]
@@ -123,7 +143,8 @@ fn a_call_of_a_closure_is_ended_by_force() {
     });
     let options = CallOptions::default().with_abort(signal);
     let call = async move {
-        tokio::time::timeout(PATIENCE, executor.call(&tool, ToolCall::new("1", "t", "{}"), options)).await
+        tokio::time::timeout(PATIENCE, executor.call(&tool, ToolCall::new("1", "t", "{}"), options))
+            .await
     };
     wait(call).expect("it ends");
     assert_eq!(*seen.lock().expect("no panic"), ["started", "handler_exit/cancelled"]);
@@ -140,8 +161,12 @@ fn outlasts(invocation: &Invocation) -> Value {
 /// An answer after the deadline does not count: of a handler that kept its thread, on one of the caller's or of the pool.
 #[test]
 fn a_late_answer_is_a_timeout() {
-    let native = Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| outlasts(&invocation));
-    let blocking = Tool::native_blocking(definition(), |_: Value, invocation: Arc<Invocation>| outlasts(&invocation));
+    let native = Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| {
+        outlasts(&invocation)
+    });
+    let blocking = Tool::native_blocking(definition(), |_: Value, invocation: Arc<Invocation>| {
+        outlasts(&invocation)
+    });
     for tool in [native, blocking] {
         let tool = tool.expect("a tool");
         for _ in 0..10 {

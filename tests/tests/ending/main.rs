@@ -16,6 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The tool of a component that was built for the tests.
 fn tool(engine: &Engine, component: &'static str, tool: &'static str, grants: Grants) -> Tool {
     let engine = engine.clone();
-    let load = async move { Component::load_with(&engine, bytes(component), grants, Missing::Denied).await };
+    let load = async move {
+        Component::load_with(&engine, bytes(component), grants, Missing::Denied).await
+    };
     wait(load).expect("it loads").tool(tool).expect("the tool").clone()
 }

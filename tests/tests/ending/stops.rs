@@ -15,8 +15,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use toolcell::{
-    AbortSignal, CallCanceller, CallOptions, DEFAULT_STOP_GRACE, Definition, Engine, Event, Executor, Grants, HttpRule,
-    Invocation, Limits, Message, Registry, RunEvent, RunOptions, Runner, Tool, ToolCall,
+    AbortSignal, CallCanceller, CallOptions, DEFAULT_STOP_GRACE, Definition, Engine, Event,
+    Executor, Grants, HttpRule, Invocation, Limits, Message, Registry, RunEvent, RunOptions,
+    Runner, Tool, ToolCall,
 };
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, load, wait};
@@ -31,13 +32,17 @@ fn definition() -> Definition {
 
 /// Hours: what ends in a test is ended.
 fn executor() -> Executor {
-    Executor::new().with_limits(Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_secs(3600)))
+    Executor::new()
+        .with_limits(Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_secs(3600)))
 }
 
 /// Makes a call, which must end at some time.
 fn ended(executor: Executor, tool: &Tool, arguments: &Value, options: CallOptions) -> String {
-    let (tool, call) = (tool.clone(), ToolCall::with_value("1", tool.definition().name.as_str(), arguments));
-    let completion = wait(async move { tokio::time::timeout(PATIENCE, executor.call(&tool, call, options)).await });
+    let (tool, call) =
+        (tool.clone(), ToolCall::with_value("1", tool.definition().name.as_str(), arguments));
+    let completion = wait(async move {
+        tokio::time::timeout(PATIENCE, executor.call(&tool, call, options)).await
+    });
     ending(&completion.expect("it ends").result)
 }
 
@@ -98,7 +103,11 @@ fn a_grace_is_time_to_end_by_oneself() {
     ] {
         let signal = AbortSignal::new();
         let options = CallOptions::default().with_abort(signal.clone()).with_stop_grace(grace);
-        assert_eq!(ended(raising(&signal, started), tool, &json!({}), options), expected, "{grace:?}");
+        assert_eq!(
+            ended(raising(&signal, started), tool, &json!({}), options),
+            expected,
+            "{grace:?}"
+        );
     }
 }
 
@@ -125,7 +134,9 @@ fn a_call_that_was_stopped_before_it_began_is_not_made() {
 fn a_guest_is_ended_by_force() {
     for placement in PLACEMENTS {
         let engine = Engine::builder().placement(placement).cells(1).build().expect("an engine");
-        let guest = |misdeed| load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("loads");
+        let guest = |misdeed| {
+            load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("loads")
+        };
         for (misdeed, at) in [
             (Misdeed::Spin, (|event| matches!(event, Event::Started { .. })) as fn(&Event) -> bool),
             (Misdeed::Chatter, |event| matches!(event, Event::Log { .. })),
@@ -135,10 +146,16 @@ fn a_guest_is_ended_by_force() {
             let options = CallOptions::default().with_abort(signal.clone());
             let unlimited = Limits::unlimited();
             let executor = raising(&signal, at);
-            let ending = ended(executor, &guest(misdeed).tools()[0], &json!({}), options.with_limits(unlimited));
+            let ending = ended(
+                executor,
+                &guest(misdeed).tools()[0],
+                &json!({}),
+                options.with_limits(unlimited),
+            );
             assert_eq!(ending, CANCELLED, "{misdeed:?}, {placement:?}");
         }
-        let next = ended(executor(), &guest(Misdeed::None).tools()[0], &json!({}), CallOptions::default());
+        let next =
+            ended(executor(), &guest(Misdeed::None).tools()[0], &json!({}), CallOptions::default());
         assert_eq!(next, "ok", "{placement:?}");
     }
 }
@@ -146,7 +163,8 @@ fn a_guest_is_ended_by_force() {
 /// The peer of a request sees the connection close: not at the call's timeout, an hour later, but when it is stopped.
 #[test]
 fn a_request_in_flight_is_closed() {
-    for (placement, component) in PLACEMENTS.into_iter().flat_map(|place| ["fetch", "caller"].map(|name| (place, name)))
+    for (placement, component) in
+        PLACEMENTS.into_iter().flat_map(|place| ["fetch", "caller"].map(|name| (place, name)))
     {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of loopback");
         let address = listener.local_addr().expect("its address");
@@ -162,7 +180,12 @@ fn a_request_in_flight_is_closed() {
             let _ = tells.send("closed");
         });
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stops");
-        let engine = Engine::builder().placement(placement).cells(2).cache(cache).build().expect("an engine");
+        let engine = Engine::builder()
+            .placement(placement)
+            .cells(2)
+            .cache(cache)
+            .build()
+            .expect("an engine");
         let rule: HttpRule = format!("GET,POST http://{address}").parse().expect("a rule");
         let mut grants = Grants::default();
         grants.http.push(rule.with_private(["127.0.0.0/8".parse().expect("a network")]));
@@ -171,7 +194,8 @@ fn a_request_in_flight_is_closed() {
             "fetch" => json!({"url": format!("http://{address}/")}),
             _ => json!({"authority": address.to_string(), "path": "/", "body": "some"}),
         };
-        let ending = ended(executor(), &tool, &arguments, CallOptions::default().with_abort(signal));
+        let ending =
+            ended(executor(), &tool, &arguments, CallOptions::default().with_abort(signal));
         assert_eq!(ending, CANCELLED, "{component}, {placement:?}");
         assert_eq!(told.recv_timeout(PATIENCE), Ok("closed"), "{component}, {placement:?}");
     }
@@ -186,22 +210,32 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let scene = Self { registry: Registry::new(), gate: Arc::new(Semaphore::new(0)), ran: Arc::default() };
+        let scene = Self {
+            registry: Registry::new(),
+            gate: Arc::new(Semaphore::new(0)),
+            ran: Arc::default(),
+        };
         let (gate, ran) = (Arc::clone(&scene.gate), Arc::clone(&scene.ran));
-        let tool = Tool::native(definition(), async move |arguments: Value, invocation: Arc<Invocation>| -> Value {
-            ran.lock().expect("no panic").push(invocation.call.id.clone());
-            if arguments["do"] == "gate" {
-                drop(gate.acquire().await);
-                return json!("through");
-            }
-            pending().await
-        });
+        let tool = Tool::native(
+            definition(),
+            async move |arguments: Value, invocation: Arc<Invocation>| -> Value {
+                ran.lock().expect("no panic").push(invocation.call.id.clone());
+                if arguments["do"] == "gate" {
+                    drop(gate.acquire().await);
+                    return json!("through");
+                }
+                pending().await
+            },
+        );
         scene.registry.register(tool.expect("a tool")).expect("a new name");
         scene
     }
 
     fn calls(calls: &[(&str, &str)]) -> Vec<ToolCall> {
-        calls.iter().map(|(id, does)| ToolCall::with_value(*id, "t", &json!({"do": does}))).collect()
+        calls
+            .iter()
+            .map(|(id, does)| ToolCall::with_value(*id, "t", &json!({"do": does})))
+            .collect()
     }
 
     /// Does something at each event of a run: `started a`, `completed a`.
@@ -216,7 +250,12 @@ impl Scene {
 }
 
 /// Makes a run, awaited or as a stream: each call's content, in the order of the ids.
-fn contents(runner: Runner, calls: Vec<ToolCall>, options: RunOptions, is_stream: bool) -> BTreeMap<String, String> {
+fn contents(
+    runner: Runner,
+    calls: Vec<ToolCall>,
+    options: RunOptions,
+    is_stream: bool,
+) -> BTreeMap<String, String> {
     let options = options.with_tool_timeout(Duration::from_secs(3600));
     let run = async move {
         if !is_stream {
@@ -248,14 +287,23 @@ fn one_call_of_a_run_is_cancelled_by_its_id() {
         let (scene, canceller) = (Scene::new(), CallCanceller::new());
         let (gate, cancels) = (Arc::clone(&scene.gate), canceller.clone());
         let runner = scene.runner(move |event| match event {
-            "started b" => ["waits", "b", "unknown"].map(|id| cancels.cancel(id)).into_iter().collect(),
+            "started b" => {
+                ["waits", "b", "unknown"].map(|id| cancels.cancel(id)).into_iter().collect()
+            }
             "completed b" => gate.add_permits(1),
             _ => {}
         });
-        let calls = Scene::calls(&[("a", "gate"), ("b", "stuck"), ("waits", "gate"), ("d", "gate")]);
-        let options = RunOptions::default().with_max_concurrency(2).with_canceller(canceller.clone());
-        let expected = [("a", r#"through"#), ("b", WAS_CANCELLED), ("d", "through"), ("waits", WAS_CANCELLED)];
-        assert_eq!(contents(runner, calls, options, is_stream), said(&expected), "stream: {is_stream}");
+        let calls =
+            Scene::calls(&[("a", "gate"), ("b", "stuck"), ("waits", "gate"), ("d", "gate")]);
+        let options =
+            RunOptions::default().with_max_concurrency(2).with_canceller(canceller.clone());
+        let expected =
+            [("a", r#"through"#), ("b", WAS_CANCELLED), ("d", "through"), ("waits", WAS_CANCELLED)];
+        assert_eq!(
+            contents(runner, calls, options, is_stream),
+            said(&expected),
+            "stream: {is_stream}"
+        );
         let mut ran = std::mem::take(&mut *scene.ran.lock().expect("no panic"));
         ran.sort();
         assert_eq!(ran, ["a", "b", "d"], "stream: {is_stream}");
@@ -278,7 +326,11 @@ fn a_run_is_ended_by_force() {
         let calls = Scene::calls(&[("a", "stuck"), ("b", "stuck"), ("c", "stuck")]);
         let options = RunOptions::default().with_max_concurrency(2).with_abort(signal);
         let expected = ["a", "b", "c"].map(|id| (id, WAS_CANCELLED));
-        assert_eq!(contents(runner, calls, options, is_stream), said(&expected), "stream: {is_stream}");
+        assert_eq!(
+            contents(runner, calls, options, is_stream),
+            said(&expected),
+            "stream: {is_stream}"
+        );
         assert_eq!(scene.ran.lock().expect("no panic").len(), 2, "stream: {is_stream}");
     }
 }
@@ -300,7 +352,10 @@ fn a_run_gives_its_grace_to_each_call() {
         Event::Progress { .. } | _ => {}
     });
     let runner = Runner::new(registry).with_executor(executor);
-    let options = RunOptions::default().with_abort(signal).with_canceller(canceller).with_stop_grace(PATIENCE);
+    let options = RunOptions::default()
+        .with_abort(signal)
+        .with_canceller(canceller)
+        .with_stop_grace(PATIENCE);
     let calls = Scene::calls(&[("a", ""), ("b", "")]);
     let contents = contents(runner, calls, options.with_max_concurrency(2), false);
     assert_eq!(contents, said(&[("a", "closed"), ("b", "closed")]));

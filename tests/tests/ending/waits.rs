@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolcell::kv::{Entry, KeyStore, Namespace, Page, StoreError};
 use toolcell::{
-    CallOptions, Egress, Engine, Executor, Grants, HttpRule, Limits, Placed, Placement, Resolved, Resolver,
-    SecretFuture, SecretSource, SecretUse, Tool, ToolCall,
+    CallOptions, Egress, Engine, Executor, Grants, HttpRule, Limits, Placed, Placement, Resolved,
+    Resolver, SecretFuture, SecretSource, SecretUse, Tool, ToolCall,
 };
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 use toolcell_tests::server::{answering, silent};
@@ -57,7 +57,13 @@ impl KeyStore for Gated {
         self.wait()
     }
 
-    fn set(&self, _: &Namespace, _: &str, _: &[u8], _: Option<Duration>) -> Result<u64, StoreError> {
+    fn set(
+        &self,
+        _: &Namespace,
+        _: &str,
+        _: &[u8],
+        _: Option<Duration>,
+    ) -> Result<u64, StoreError> {
         self.wait()
     }
 
@@ -82,7 +88,8 @@ impl KeyStore for Gated {
 }
 
 /// The beginning of a response of which the rest never comes.
-const HALF: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 100\r\n\r\nthe first half";
+const HALF: &[u8] =
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 100\r\n\r\nthe first half";
 
 fn engine(placement: Placement) -> toolcell::EngineBuilder {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("waits");
@@ -101,11 +108,16 @@ fn endings(tool: &Tool, arguments: &Value, calls: usize) -> Vec<(String, u64)> {
     let (tool, arguments) = (tool.clone(), arguments.clone());
     wait(async move {
         let call = |number: usize| {
-            let (tool, call) = (tool.clone(), ToolCall::with_value("1", tool.definition().name.as_str(), &arguments));
-            let limits = Limits::default().with_timeout(TIME + Duration::from_millis(number as u64));
+            let (tool, call) = (
+                tool.clone(),
+                ToolCall::with_value("1", tool.definition().name.as_str(), &arguments),
+            );
+            let limits =
+                Limits::default().with_timeout(TIME + Duration::from_millis(number as u64));
             tokio::spawn(async move {
                 let executor = Executor::new().with_limits(limits);
-                tokio::time::timeout(PATIENCE, executor.call(&tool, call, CallOptions::default())).await
+                tokio::time::timeout(PATIENCE, executor.call(&tool, call, CallOptions::default()))
+                    .await
             })
         };
         let mut endings = Vec::new();
@@ -123,7 +135,8 @@ fn assert_blocked(kind: &str, placement: Placement, tool: &Tool, arguments: &Val
     let endings = endings(tool, arguments, calls);
     let most = endings.iter().map(|(_, host_calls)| *host_calls).max().expect("a call");
     for (ending, host_calls) in &endings {
-        let is_good = ending == "timeout/blocked" || (*host_calls < most && ending == "timeout/deadline");
+        let is_good =
+            ending == "timeout/blocked" || (*host_calls < most && ending == "timeout/deadline");
         assert!(is_good, "{kind}, {placement:?}: {endings:?}");
     }
 }
@@ -136,8 +149,15 @@ fn for_a_pollable() {
         let sleeps = tool(&engine, "mischief", "sleeps", Grants::default());
         assert_blocked("a list", placement, &sleeps, &json!({}), CALLS);
         for misdeed in [Misdeed::Sleep, Misdeed::SleepLongest, Misdeed::AwaitAbort] {
-            let guest = load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("loads");
-            assert_blocked(&format!("{misdeed:?}"), placement, &guest.tools()[0], &json!({}), CALLS);
+            let guest =
+                load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("loads");
+            assert_blocked(
+                &format!("{misdeed:?}"),
+                placement,
+                &guest.tools()[0],
+                &json!({}),
+                CALLS,
+            );
         }
     }
 }
@@ -162,7 +182,10 @@ fn for_a_request() {
 #[test]
 fn for_a_name() {
     for placement in PLACEMENTS {
-        let engine = engine(placement).egress(Egress::new().with_resolver(NoAnswer)).build().expect("an engine");
+        let engine = engine(placement)
+            .egress(Egress::new().with_resolver(NoAnswer))
+            .build()
+            .expect("an engine");
         let fetch = tool(&engine, "fetch", "fetch", reaching("http://one.example"));
         assert_blocked("a name", placement, &fetch, &json!({"url": "http://one.example/"}), CALLS);
     }

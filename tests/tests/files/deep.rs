@@ -25,11 +25,18 @@ fn a_deep_tree_costs_no_other_tool_anything() {
     }
     let temp = tree();
     let mut child = Command::new(env::current_exe().expect("this test"));
-    child.args(["deep::a_deep_tree_costs_no_other_tool_anything", "--exact", "--nocapture"]).env(UNDER, "1");
+    child
+        .args(["deep::a_deep_tree_costs_no_other_tool_anything", "--exact", "--nocapture"])
+        .env(UNDER, "1");
     let output = child.env("TMPDIR", temp.path()).output().expect("it starts");
     // Our own directory has to be removed, too, whatever is left in it.
     let removed = Command::new("rm").arg("-rf").arg(temp.path()).status().expect("rm");
-    assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}: {}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert!(removed.success());
 }
 
@@ -60,7 +67,11 @@ fn with_few_descriptors() {
     let digger = load(grants);
     expect(
         &digger,
-        &[(&["make", "/kept/a"], "done"), (&["make", "/kept/b"], "done"), (&["make", "/kept/c"], "StorageFull")],
+        &[
+            (&["make", "/kept/a"], "done"),
+            (&["make", "/kept/b"], "done"),
+            (&["make", "/kept/c"], "StorageFull"),
+        ],
     );
 }
 

@@ -18,8 +18,8 @@ use std::time::Duration;
 use serde_json::json;
 use tempfile::TempDir;
 use toolcell::{
-    Access, CallOptions, Completion, Component, Directory, Engine, Error, Executor, Grants, Limits, Missing, Overlay,
-    Placement, Room, ToolCall,
+    Access, CallOptions, Completion, Component, Directory, Engine, Error, Executor, Grants, Limits,
+    Missing, Overlay, Placement, Room, ToolCall,
 };
 use toolcell_tests::{context, engine, wait};
 
@@ -35,7 +35,9 @@ fn tree() -> TempDir {
 fn granted(directories: &[(&str, &Path, Access, Room)]) -> Grants {
     let mut grants = Grants::default();
     for (name, path, access, room) in directories {
-        grants.directories.push(Directory::new(*name, *path, *access).expect("a name").with_room(*room));
+        grants
+            .directories
+            .push(Directory::new(*name, *path, *access).expect("a name").with_room(*room));
     }
     grants
 }
@@ -73,12 +75,18 @@ fn expect(component: &Component, steps: &[(&[&str], &str)]) {
 
 /// The same on behalf of a tenant.
 fn expect_for(tenant: &str, component: &Component, steps: &[(&[&str], &str)]) {
-    expect_with(component, steps, CallOptions::default().with_context(context(&json!({ "tenant": tenant }))));
+    expect_with(
+        component,
+        steps,
+        CallOptions::default().with_context(context(&json!({ "tenant": tenant }))),
+    );
 }
 
 fn expect_with(component: &Component, steps: &[(&[&str], &str)], options: CallOptions) {
     let taken: Vec<_> = steps.iter().map(|(step, _)| *step).collect();
-    for ((step, expected), answer) in steps.iter().zip(answers(&call(component, "call-1", &taken, options))) {
+    for ((step, expected), answer) in
+        steps.iter().zip(answers(&call(component, "call-1", &taken, options)))
+    {
         assert_eq!(answer, *expected, "{step:?}");
     }
 }

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use toolcell::{Access, CallOptions, Engine, EngineBuilder, Executor, Grants, Limits, Overlay, Room, ToolCall};
+use toolcell::{
+    Access, CallOptions, Engine, EngineBuilder, Executor, Grants, Limits, Overlay, Room, ToolCall,
+};
 use toolcell_tests::{ending, wait};
 
 use super::{BIG, FULL, answers, call, expect, granted, load, load_on, run, tree};
@@ -14,12 +16,14 @@ use super::{BIG, FULL, answers, call, expect, granted, load, load_on, run, tree}
 #[test]
 fn the_environment_is_what_was_granted_and_left() {
     let mut grants = Grants::default();
-    grants.environment = [("LEFT", "1"), ("TAKEN", "2")].map(|(name, value)| (name.into(), value.into())).into();
+    grants.environment =
+        [("LEFT", "1"), ("TAKEN", "2")].map(|(name, value)| (name.into(), value.into())).into();
     let component = load(grants);
     expect(&component, &[(&["environment"], "LEFT=1 TAKEN=2")]);
     let mut overlay = Overlay::default();
     overlay.environment = Some(["LEFT".to_owned(), "PATH".to_owned()].into());
-    let completion = call(&component, "1", &[&["environment"]], CallOptions::default().with_overlay(overlay));
+    let completion =
+        call(&component, "1", &[&["environment"]], CallOptions::default().with_overlay(overlay));
     assert_eq!(answers(&completion), ["LEFT=1"]);
 }
 
@@ -31,9 +35,15 @@ fn with_scratch(room: Room) -> Grants {
 
 /// Files of this name in directories of calls.
 fn left_behind(name: &str) -> Vec<PathBuf> {
-    let below = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
-    let of_cells = below(&std::env::temp_dir()).filter(|path| path.to_string_lossy().contains("toolcell-own-"));
-    of_cells.flat_map(|dir| below(&dir)).map(|dir| dir.join(name)).filter(|path| path.exists()).collect()
+    let below =
+        |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let of_cells = below(&std::env::temp_dir())
+        .filter(|path| path.to_string_lossy().contains("toolcell-own-"));
+    of_cells
+        .flat_map(|dir| below(&dir))
+        .map(|dir| dir.join(name))
+        .filter(|path| path.exists())
+        .collect()
 }
 
 #[test]
@@ -54,7 +64,10 @@ fn scratch_is_where_programs_look_for_temporary_files() {
     fs::write(root.path().join("tmp/notes"), "x").expect("a file");
     let mut grants = granted(&[("/", root.path(), Access::Read, BIG)]);
     grants.scratch = Some(Room::default());
-    expect(&load(grants), &[(&["read", "/tmp/notes"], "x"), (&["write", "/scratch/a", "3"], "done")]);
+    expect(
+        &load(grants),
+        &[(&["read", "/tmp/notes"], "x"), (&["write", "/scratch/a", "3"], "done")],
+    );
 }
 
 #[test]
@@ -62,9 +75,13 @@ fn a_random_device_never_repeats_itself() {
     for seed in [None, Some(7)] {
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("artifacts");
         let engine = Engine::builder().cells(4).cache(cache);
-        let engine = if let Some(seed) = seed { engine.seed(seed) } else { engine }.build().expect("an engine");
-        let drawn =
-            run(&load_on(&engine, Grants::default()).expect("it loads"), &[&["random"], &["random"], &["chance"]]);
+        let engine = if let Some(seed) = seed { engine.seed(seed) } else { engine }
+            .build()
+            .expect("an engine");
+        let drawn = run(
+            &load_on(&engine, Grants::default()).expect("it loads"),
+            &[&["random"], &["random"], &["chance"]],
+        );
         assert!(drawn.iter().all(|bytes| bytes.len() == 32), "{drawn:?}");
         assert_eq!(drawn.iter().collect::<HashSet<_>>().len(), 3, "{drawn:?}");
     }
@@ -107,15 +124,17 @@ fn a_directory_of_ones_own_is_gone_with_the_call() {
         );
         assert_eq!(left_behind(&name), <[PathBuf; 0]>::default());
     }
-    for (last, expected) in [("panic", "handler_raised/unreachable"), ("spin", "timeout/deadline")] {
+    for (last, expected) in [("panic", "handler_raised/unreachable"), ("spin", "timeout/deadline")]
+    {
         let mut steps = vec![vec!["write".to_owned(), path.clone(), "1".to_owned()]];
         steps.extend((0..40).map(|file| vec!["make".to_owned(), format!("/scratch/{file}")]));
         steps.push(vec![last.to_owned()]);
         let tool = component.tool("clerk").expect("the tool").clone();
         let made = ToolCall::with_value("1", "clerk", &serde_json::json!({ "steps": steps }));
         let limits = Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_secs(2));
-        let ended =
-            wait(async move { Executor::new().with_limits(limits).call(&tool, made, CallOptions::default()).await });
+        let ended = wait(async move {
+            Executor::new().with_limits(limits).call(&tool, made, CallOptions::default()).await
+        });
         assert_eq!(ending(&ended.result), expected);
         // One with much in it goes on another thread.
         let patience = Instant::now() + Duration::from_secs(20);
@@ -129,7 +148,12 @@ fn a_directory_of_ones_own_is_gone_with_the_call() {
 #[test]
 fn an_overlay_can_take_the_directory_of_ones_own() {
     let component = load(with_scratch(Room::default()));
-    let answer = answers(&call(&component, "1", &[&["list", "/scratch"]], super::narrowed(&["read /scratch"])));
+    let answer = answers(&call(
+        &component,
+        "1",
+        &[&["list", "/scratch"]],
+        super::narrowed(&["read /scratch"]),
+    ));
     assert_ne!(answer, [""]);
 }
 
@@ -138,7 +162,9 @@ fn chance(make: impl Fn(EngineBuilder) -> EngineBuilder, ids: &[&str]) -> Vec<St
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("artifacts");
     let engine = make(Engine::builder().cells(4).cache(cache)).build().expect("an engine");
     let component = load_on(&engine, Grants::default()).expect("it loads");
-    let one = |id: &&str| answers(&call(&component, id, &[&["chance"]], CallOptions::default())).remove(0);
+    let one = |id: &&str| {
+        answers(&call(&component, id, &[&["chance"]], CallOptions::default())).remove(0)
+    };
     ids.iter().map(one).collect()
 }
 
@@ -150,17 +176,30 @@ fn a_seed_reproduces_the_randomness_of_a_call() {
     assert_eq!(seeded(7), first);
     assert_ne!(seeded(8)[0], first[0]);
     let free = chance(|engine| engine, &["1"; 200]);
-    assert_eq!(free.iter().collect::<HashSet<_>>().len(), 200, "no two calls share their first bytes");
+    assert_eq!(
+        free.iter().collect::<HashSet<_>>().len(),
+        200,
+        "no two calls share their first bytes"
+    );
 }
 
 #[test]
 fn clocks_begin_where_they_are_told_and_stand_still() {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("artifacts");
     let date = UNIX_EPOCH + Duration::from_nanos(1_234_567_891_234);
-    let engine = Engine::builder().cells(4).cache(cache).now(date).frozen_clock().build().expect("an engine");
+    let engine = Engine::builder()
+        .cells(4)
+        .cache(cache)
+        .now(date)
+        .frozen_clock()
+        .build()
+        .expect("an engine");
     let component = load_on(&engine, Grants::default()).expect("it loads");
     for _ in 0..2 {
-        assert_eq!(run(&component, &[&["date"], &["waits"], &["date"]]), ["1234567000000", "still", "1234567000000"]);
+        assert_eq!(
+            run(&component, &[&["date"], &["waits"], &["date"]]),
+            ["1234567000000", "still", "1234567000000"]
+        );
     }
 }
 
@@ -183,7 +222,8 @@ fn stamps(answer: &str) -> Vec<u128> {
 fn times_of_files_tell_no_more_than_clocks() {
     let (dir, cache) = (super::tree(), Path::new(env!("CARGO_TARGET_TMPDIR")).join("artifacts"));
     let old = fs::File::create(dir.path().join("old")).expect("a file");
-    let before = fs::FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_nanos(5_123_456_789));
+    let before =
+        fs::FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_nanos(5_123_456_789));
     old.set_times(before).expect("a time");
     let mut grants = super::granted(&[("/data", dir.path(), toolcell::Access::Write, super::BIG)]);
     grants.scratch = Some(Room::default());
@@ -196,8 +236,12 @@ fn times_of_files_tell_no_more_than_clocks() {
         (builder().now(date), u128::from(start - minute)..=u128::from(start + minute)),
         (builder().now(date).frozen_clock(), u128::from(start)..=u128::from(start)),
     ] {
-        let component = load_on(&engine.build().expect("an engine"), grants.clone()).expect("it loads");
-        let taken = run(&component, &[&STAMPED as &[&[&str]], &[&["stamps", "stay", "/data/old"]]].concat());
+        let component =
+            load_on(&engine.build().expect("an engine"), grants.clone()).expect("it loads");
+        let taken = run(
+            &component,
+            &[&STAMPED as &[&[&str]], &[&["stamps", "stay", "/data/old"]]].concat(),
+        );
         for time in [stamps(&taken[3]), stamps(&taken[4])].concat() {
             assert!(time % 1_000_000 == 0 && told.contains(&time), "{time} in {told:?}");
         }

@@ -43,7 +43,8 @@ impl Estate {
     fn plant(&self) {
         let (secret, outer) = (self.outer.path().join("secret"), self.outer.path());
         let links = [("up", Path::new("../secret")), ("away", outer), ("straight", &secret)];
-        for (name, target) in links.into_iter().chain([("winding", Path::new("sub/../../secret"))]) {
+        for (name, target) in links.into_iter().chain([("winding", Path::new("sub/../../secret"))])
+        {
             let _ = fs::remove_file(self.inner.join(name));
             symlink(target, self.inner.join(name)).expect("a link");
         }
@@ -56,7 +57,12 @@ impl Estate {
         names.sort();
         let secret = self.outer.path().join("secret");
         let found = secret.metadata().expect("a file");
-        (names, fs::read_to_string(secret).expect("text"), found.nlink(), found.modified().expect("a time"))
+        (
+            names,
+            fs::read_to_string(secret).expect("text"),
+            found.nlink(),
+            found.modified().expect("a time"),
+        )
     }
 }
 
@@ -107,7 +113,8 @@ const REFUSALS: [&str; 12] = [
 fn no_path_leads_out() {
     let estate = Estate::new();
     let absolute = estate.outer.path().join("secret").display().to_string();
-    let (slashed, long) = (format!("/data/{absolute}"), format!("/data/{}secret", "../".repeat(1400)));
+    let (slashed, long) =
+        (format!("/data/{absolute}"), format!("/data/{}secret", "../".repeat(1400)));
     let (dotted, longest) = ("/data/\u{fffd}/../../secret", format!("/data/{}", "a".repeat(4096)));
     let out = [
         "/data/../secret",
@@ -138,21 +145,37 @@ fn no_path_leads_out() {
         &longest,
     ];
     // What leads out by its last name alone, which can be asked about itself, and what leads nowhere but looks as if it did.
-    let links =
-        ["/data/up", "/data/up/", "/data/away", "/data/away/", "/data/straight", "/data/straight/.", "/data/winding"];
+    let links = [
+        "/data/up",
+        "/data/up/",
+        "/data/away",
+        "/data/away/",
+        "/data/straight",
+        "/data/straight/.",
+        "/data/winding",
+    ];
     let odd = ["/data/%2e%2e/secret", "/data/..\\secret", "/data/\u{ff0e}\u{ff0e}/secret"];
     let (before, mut strange) = (estate.outside(), Vec::new());
     for access in [Access::Read, Access::Write] {
         let component = load(granted(&[("/data", &estate.inner, access, BIG)]));
-        expect(&component, &[(&["read", "/data/plain"], "inside"), (&["read", "/data/sub/../plain"], "inside")]);
+        expect(
+            &component,
+            &[(&["read", "/data/plain"], "inside"), (&["read", "/data/sub/../plain"], "inside")],
+        );
         for path in out.into_iter().chain(links).chain(odd) {
             estate.plant();
-            let at = |step: &&[&'static str]| step.iter().map(|word| if *word == "@" { path } else { word }).collect();
+            let at = |step: &&[&'static str]| {
+                step.iter().map(|word| if *word == "@" { path } else { word }).collect()
+            };
             let steps: Vec<Vec<&str>> = FOLLOWING.iter().chain(&STAYING).map(at).collect();
             let taken = run(&component, &steps.iter().map(Vec::as_slice).collect::<Vec<_>>());
             for (number, (step, answer)) in steps.iter().zip(&taken).enumerate() {
-                assert!(!answer.contains(CANARY) && !answer.starts_with(&SIZE.to_string()), "{step:?}: {answer}");
-                let leads_out = out.contains(&path) || links.contains(&path) && number < FOLLOWING.len();
+                assert!(
+                    !answer.contains(CANARY) && !answer.starts_with(&SIZE.to_string()),
+                    "{step:?}: {answer}"
+                );
+                let leads_out =
+                    out.contains(&path) || links.contains(&path) && number < FOLLOWING.len();
                 if leads_out && !REFUSALS.contains(&answer.as_str()) {
                     strange.push(format!("{access:?} {step:?}: {answer}"));
                 }
@@ -177,8 +200,11 @@ fn a_tool_makes_no_link_that_leads_upwards_or_away() {
     fs::create_dir(&read).expect("a directory");
     fs::write(read.join("a"), "before").expect("a file");
     let write = Access::Write;
-    let directories =
-        [("/one", one.as_path(), write, BIG), ("/other", &other, write, BIG), ("/read", &read, Access::Read, BIG)];
+    let directories = [
+        ("/one", one.as_path(), write, BIG),
+        ("/other", &other, write, BIG),
+        ("/read", &read, Access::Read, BIG),
+    ];
     let component = load(granted(&directories));
     expect(
         &component,
@@ -243,7 +269,8 @@ fn what_is_for_reading_stays_as_it_is() {
 fn what_is_no_file_is_refused_at_once() {
     let dir = tree();
     fs::write(dir.path().join("plain"), "inside").expect("a file");
-    let made = std::process::Command::new("mkfifo").arg(dir.path().join("pipe")).status().expect("mkfifo");
+    let made =
+        std::process::Command::new("mkfifo").arg(dir.path().join("pipe")).status().expect("mkfifo");
     assert!(made.success());
     let _listener = UnixListener::bind(dir.path().join("socket")).expect("a socket");
     let reads: &[(&[&str], &str)] =
@@ -319,7 +346,11 @@ fn times_that_no_disk_has_are_errors() {
         &["read", "/data/a"],
     ];
     let taken = run(&component, &steps);
-    assert_eq!((taken[0].as_str(), taken[1].as_str(), taken[4].as_str()), ("done", "done", "x"), "{taken:?}");
+    assert_eq!(
+        (taken[0].as_str(), taken[1].as_str(), taken[4].as_str()),
+        ("done", "done", "x"),
+        "{taken:?}"
+    );
     // By every function that sets them, as WASI gives them: what cannot be said changes nothing.
     let (last, over) = (i64::MAX.to_string(), u64::MAX.to_string());
     for function in [&["stamp", "follow"], &["stamp", "stay"], &["own-stamp"] as &[&str]] {
@@ -339,8 +370,14 @@ fn times_that_no_disk_has_are_errors() {
     // Older than what a tool can be told.
     let old = UNIX_EPOCH - Duration::from_secs(10 * 365 * 86_400);
     let file = fs::File::create(dir.path().join("old")).expect("a file");
-    file.set_times(fs::FileTimes::new().set_modified(old).set_accessed(UNIX_EPOCH)).expect("a time");
-    let taken =
-        run(&component, &[&["stamps", "follow", "/data/old"], &["own-stamps", "/data/old"], &["size", "/data/old"]]);
-    assert!(taken[..2].iter().all(|stamps| stamps.starts_with("0 none ")) && taken[2] == "0", "{taken:?}");
+    file.set_times(fs::FileTimes::new().set_modified(old).set_accessed(UNIX_EPOCH))
+        .expect("a time");
+    let taken = run(
+        &component,
+        &[&["stamps", "follow", "/data/old"], &["own-stamps", "/data/old"], &["size", "/data/old"]],
+    );
+    assert!(
+        taken[..2].iter().all(|stamps| stamps.starts_with("0 none ")) && taken[2] == "0",
+        "{taken:?}"
+    );
 }

@@ -49,11 +49,16 @@ fn a_door_that_is_swapped_leads_nowhere_else() {
             }
         });
         let _over = Over(&over);
-        let readings = (0..ROUNDS).map(|_| run(&component, &[&["again", "/data/door/word", "500"]]).remove(0));
+        let readings =
+            (0..ROUNDS).map(|_| run(&component, &[&["again", "/data/door/word", "500"]]).remove(0));
         let mut all = Vec::new();
         for seen in readings {
             all.push(seen);
-            if all.len() > 20 && all.iter().any(|seen| seen.contains("inside") && seen.contains("PermissionDenied")) {
+            if all.len() > 20
+                && all
+                    .iter()
+                    .any(|seen| seen.contains("inside") && seen.contains("PermissionDenied"))
+            {
                 break;
             }
         }
@@ -61,7 +66,10 @@ fn a_door_that_is_swapped_leads_nowhere_else() {
     });
     assert!(seen.iter().all(|seen| !seen.contains("CANARY")), "{seen:?}");
     assert!(seen.iter().any(|seen| seen.contains("inside")), "the door was never open: {seen:?}");
-    assert!(seen.iter().any(|seen| seen.contains("PermissionDenied")), "the door was never swapped: {seen:?}");
+    assert!(
+        seen.iter().any(|seen| seen.contains("PermissionDenied")),
+        "the door was never swapped: {seen:?}"
+    );
 }
 
 /// A file is swapped for a pipe, over and over, while a tool reads it: the pipe is refused, and neither waited for nor read.
@@ -104,10 +112,18 @@ fn without_openat2_no_path_leads_out_either() {
     // A filter is its thread's, and what the thread starts has it too.
     let filtered = thread::spawn(move || {
         seccompiler::apply_filter(&program).expect("this thread may filter itself");
-        let tests = ["paths::no_path_leads_out", "races::a_door_that_is_swapped_leads_nowhere_else"];
-        Command::new(std::env::current_exe().expect("this program")).arg("--exact").args(tests).output()
+        let tests =
+            ["paths::no_path_leads_out", "races::a_door_that_is_swapped_leads_nowhere_else"];
+        Command::new(std::env::current_exe().expect("this program"))
+            .arg("--exact")
+            .args(tests)
+            .output()
     });
     let output = filtered.join().expect("no panic").expect("it starts");
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("2 passed"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success() && said.contains("2 passed"),
+        "{said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }

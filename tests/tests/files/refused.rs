@@ -42,7 +42,9 @@ fn what_cannot_be_mounted_is_named_with_a_hint() {
         let error = refused(granted(&[("/data", &at(path), Access::Read, BIG)]));
         let said = error.to_string();
         assert!(
-            said.contains(expected) && said.contains("/data") && said.contains(path.trim_end_matches('/')),
+            said.contains(expected)
+                && said.contains("/data")
+                && said.contains(path.trim_end_matches('/')),
             "{said}"
         );
     }
@@ -53,13 +55,19 @@ fn what_cannot_be_mounted_is_named_with_a_hint() {
         [("/a", &one, Access::Write, BIG), ("/b", &one, Access::Write, BIG)],
         [
             ("/a", &one, Access::Write, BIG),
-            ("/b", &dir.path().join("root").join(sub.strip_prefix("/").expect("absolute")), Access::Read, BIG),
+            (
+                "/b",
+                &dir.path().join("root").join(sub.strip_prefix("/").expect("absolute")),
+                Access::Read,
+                BIG,
+            ),
         ],
     ] {
         let said = refused(granted(&directories)).to_string();
         assert!(said.contains("overlaps with the directory `/a`"), "{said}");
     }
-    let error = refused(granted(&[("/a", &one, Access::Read, BIG), ("/a", &sub, Access::Read, BIG)]));
+    let error =
+        refused(granted(&[("/a", &one, Access::Read, BIG), ("/a", &sub, Access::Read, BIG)]));
     assert!(error.to_string().contains("another directory has this name"), "{error}");
     let mut grants = granted(&[("/scratch", &one, Access::Read, BIG)]);
     grants.scratch = Some(Room::default());
@@ -108,7 +116,9 @@ fn directories_of_the_machine_and_of_all_users_are_refused() {
     let there: Vec<_> = roots.into_iter().filter(|root| Path::new(root).is_dir()).collect();
     assert!(there.len() >= 20, "{there:?}");
     for root in there {
-        for path in [root.to_owned(), format!("{root}/"), format!("{root}/."), format!("/tmp/..{root}")] {
+        for path in
+            [root.to_owned(), format!("{root}/"), format!("{root}/."), format!("/tmp/..{root}")]
+        {
             refused(granted(&[("/data", Path::new(&path), Access::Read, BIG)]));
         }
     }

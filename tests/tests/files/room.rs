@@ -11,7 +11,11 @@ use super::{BIG, FULL, call, expect, granted, load, run, tree};
 /// Bytes of all files.
 fn bytes_in(dir: &Path) -> u64 {
     let entries = fs::read_dir(dir).expect("a directory").flatten();
-    entries.map(|entry| entry.metadata().map_or(0, |found| if found.is_file() { found.len() } else { 0 })).sum()
+    entries
+        .map(|entry| {
+            entry.metadata().map_or(0, |found| if found.is_file() { found.len() } else { 0 })
+        })
+        .sum()
 }
 
 /// Seen to fail with `has_room` saying yes, and with a file's bytes given back with its name.
@@ -90,10 +94,13 @@ fn cells_at_once_share_the_room() {
 fn a_write_that_the_tool_does_not_wait_for_is_a_piece_and_no_more() {
     let dir = tree();
     let component = load(granted(&[("/data", dir.path(), Access::Write, BIG)]));
-    for (bytes, expected) in
-        [("65536", "ok"), ("65537", "handler_raised/host_call"), ("1000000", "handler_raised/host_call")]
-    {
-        let flood = call(&component, "1", &[&["flood", "/data/a", "200", bytes]], CallOptions::default());
+    for (bytes, expected) in [
+        ("65536", "ok"),
+        ("65537", "handler_raised/host_call"),
+        ("1000000", "handler_raised/host_call"),
+    ] {
+        let flood =
+            call(&component, "1", &[&["flood", "/data/a", "200", bytes]], CallOptions::default());
         assert_eq!(ending(&flood.result), expected, "{bytes}");
     }
 }
@@ -101,7 +108,8 @@ fn a_write_that_the_tool_does_not_wait_for_is_a_piece_and_no_more() {
 /// Those of this process that lead into a directory: other tests have some of their own.
 fn descriptors_into(dir: &Path) -> usize {
     let open = fs::read_dir("/proc/self/fd").expect("descriptors").flatten();
-    open.filter(|entry| fs::read_link(entry.path()).is_ok_and(|target| target.starts_with(dir))).count()
+    open.filter(|entry| fs::read_link(entry.path()).is_ok_and(|target| target.starts_with(dir)))
+        .count()
 }
 
 /// Seen to fail with one descriptor leaked for each file that is opened.

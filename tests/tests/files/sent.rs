@@ -10,7 +10,8 @@ fn a_call_reads_its_own_files_and_changes_none() {
     let files = CallFiles::new().unwrap();
     assert_eq!(files.add("a.csv", &b"1,2"[..]).unwrap(), "/input/a.csv");
     let with_files = || CallOptions::default().with_files(files.clone());
-    let read = call(&component, "1", &[&["list", "/input"], &["read", "/input/a.csv"]], with_files());
+    let read =
+        call(&component, "1", &[&["list", "/input"], &["read", "/input/a.csv"]], with_files());
     assert_eq!(answers(&read), ["a.csv", "1,2"]);
     let changes: [&[&str]; 6] = [
         &["write", "/input/a.csv", "9"],
@@ -21,10 +22,15 @@ fn a_call_reads_its_own_files_and_changes_none() {
         &["read", "/input/../../etc/passwd"],
     ];
     let denied = answers(&call(&component, "2", &changes, with_files()));
-    assert!(denied.iter().all(|answer| answer != "done" && !answer.contains("root:")), "{denied:?}");
-    let after = call(&component, "3", &[&["list", "/input"], &["read", "/input/a.csv"]], with_files());
+    assert!(
+        denied.iter().all(|answer| answer != "done" && !answer.contains("root:")),
+        "{denied:?}"
+    );
+    let after =
+        call(&component, "3", &[&["list", "/input"], &["read", "/input/a.csv"]], with_files());
     assert_eq!(answers(&after), ["a.csv", "1,2"]);
     // Another call of the same component has none of them.
-    let other = answers(&call(&component, "4", &[&["read", "/input/a.csv"]], CallOptions::default()));
+    let other =
+        answers(&call(&component, "4", &[&["read", "/input/a.csv"]], CallOptions::default()));
     assert_ne!(other, ["1,2"]);
 }

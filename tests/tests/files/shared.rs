@@ -15,7 +15,8 @@ const ROOM: Room = Room { bytes: 20_000, files: 1000 };
 const PROCESSES: usize = 6;
 
 fn load(dir: &Path, counts: &Path) -> Component {
-    let engine = Engine::builder().cells(4).cache(Path::new(env!("CARGO_TARGET_TMPDIR")).join("artifacts"));
+    let engine =
+        Engine::builder().cells(4).cache(Path::new(env!("CARGO_TARGET_TMPDIR")).join("artifacts"));
     let engine = engine.directory_counts(counts).build().expect("an engine");
     load_on(&engine, granted(&[("/data", dir, Access::Write, ROOM)])).expect("it loads")
 }
@@ -23,7 +24,9 @@ fn load(dir: &Path, counts: &Path) -> Component {
 fn child(dir: &Path, counts: &Path, files: &str) -> Child {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command.args(["--exact", "shared::a_child_fills_what_it_was_granted"]).stdout(Stdio::null());
-    for (name, value) in CHILD.into_iter().zip([dir.as_os_str(), counts.as_os_str(), files.as_ref()]) {
+    for (name, value) in
+        CHILD.into_iter().zip([dir.as_os_str(), counts.as_os_str(), files.as_ref()])
+    {
         command.env(name, value);
     }
     command.spawn().expect("it starts")
@@ -52,7 +55,8 @@ fn bytes_in(dir: &Path) -> u64 {
 #[test]
 fn processes_share_the_room_exactly() {
     let (dir, counts) = (tree(), tree());
-    let children: Vec<_> = (0..PROCESSES).map(|at| child(dir.path(), counts.path(), &at.to_string())).collect();
+    let children: Vec<_> =
+        (0..PROCESSES).map(|at| child(dir.path(), counts.path(), &at.to_string())).collect();
     for mut child in children {
         assert!(child.wait().expect("it ends").success());
     }
@@ -76,7 +80,8 @@ fn a_killed_process_leaves_a_true_count() {
     let component = load(dir.path(), counts.path());
     for (round, files) in [1, 9, 2, 13, 5, 11, 3, 7, 4, 12, 6, 10].into_iter().enumerate() {
         let mut child = child(dir.path(), counts.path(), &round.to_string());
-        let is_written = || (0..files).all(|file| dir.path().join(format!("{round}-{file}")).exists());
+        let is_written =
+            || (0..files).all(|file| dir.path().join(format!("{round}-{file}")).exists());
         while !is_written() && child.try_wait().expect("a child").is_none() {
             std::thread::yield_now();
         }
@@ -85,6 +90,9 @@ fn a_killed_process_leaves_a_true_count() {
     }
     let left = ROOM.bytes - bytes_in(dir.path());
     let (more, last) = (left.to_string(), "1");
-    expect(&component, &[(&["write", "/data/more", &more], "done"), (&["append", "/data/more", last], FULL)]);
+    expect(
+        &component,
+        &[(&["write", "/data/more", &more], "done"), (&["append", "/data/more", last], FULL)],
+    );
     assert_eq!(bytes_in(dir.path()), ROOM.bytes);
 }

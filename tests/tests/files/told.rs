@@ -19,15 +19,22 @@ const UNDER: &str = "TOOLCELL_TEST_WITH_BACKTRACES";
 fn a_failure_is_told_in_the_hosts_own_words_alone() {
     if env::var_os(UNDER).is_none() {
         let mut child = Command::new(env::current_exe().expect("this test"));
-        child.args(["told::a_failure_is_told_in_the_hosts_own_words_alone", "--exact", "--nocapture"]);
+        child.args([
+            "told::a_failure_is_told_in_the_hosts_own_words_alone",
+            "--exact",
+            "--nocapture",
+        ]);
         child.env(UNDER, "1").env("RUST_BACKTRACE", "1").env("RUST_LIB_BACKTRACE", "1");
         let output = child.output().expect("it starts");
-        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        let said = [output.stdout, output.stderr]
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .concat();
         assert!(output.status.success() && said.contains("1 passed"), "{said}");
         return;
     }
     let dir = tree();
-    let component = load(granted(&[("/data", dir.path(), Access::Write, Room { bytes: 10, files: 10 })]));
+    let component =
+        load(granted(&[("/data", dir.path(), Access::Write, Room { bytes: 10, files: 10 })]));
     expect(&component, &[(&["failure", "/data/a", "11"], "no storage space")]);
 }
 
@@ -43,7 +50,8 @@ fn a_database_in_wal_mode_is_named_in_the_log() {
     }
     fs::write(dir.path().join("note.txt"), "SQLite format 3").expect("a file");
     let component = load(granted(&[("/data", dir.path(), Access::Read, BIG)]));
-    let (logged, tool) = (Arc::<Mutex<Vec<String>>>::default(), component.tool("clerk").expect("the tool").clone());
+    let (logged, tool) =
+        (Arc::<Mutex<Vec<String>>>::default(), component.tool("clerk").expect("the tool").clone());
     let sink = Arc::clone(&logged);
     let executor = Executor::new().with_events(move |event| {
         if let Event::Log { message, .. } = event {
@@ -55,5 +63,8 @@ fn a_database_in_wal_mode_is_named_in_the_log() {
     let call = ToolCall::with_value("1", "clerk", &json!({ "steps": steps.concat() }));
     wait(async move { executor.call(&tool, call, CallOptions::default()).await });
     let logged = logged.lock().expect("no panic");
-    assert!(matches!(&**logged, [only] if only.starts_with("`wal.db` is a SQLite database in WAL mode")), "{logged:?}");
+    assert!(
+        matches!(&**logged, [only] if only.starts_with("`wal.db` is a SQLite database in WAL mode")),
+        "{logged:?}"
+    );
 }

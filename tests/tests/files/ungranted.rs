@@ -4,15 +4,19 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolcell::{
-    Access, CallOptions, Completion, Component, Denial, Event, Executor, Grants, Layer, Missing, Overlay, PLACEHOLDER,
-    Placement, ToolCall,
+    Access, CallOptions, Completion, Component, Denial, Event, Executor, Grants, Layer, Missing,
+    Overlay, PLACEHOLDER, Placement, ToolCall,
 };
 use toolcell_tests::{engine, wait};
 
 use super::{BIG, granted, load, tree};
 
 /// What came of a call of the only tool, and what was denied.
-fn called(component: &Component, arguments: &Value, options: CallOptions) -> (Completion, Vec<Denial>) {
+fn called(
+    component: &Component,
+    arguments: &Value,
+    options: CallOptions,
+) -> (Completion, Vec<Denial>) {
     let heard = Arc::<Mutex<Vec<Denial>>>::default();
     let sink = Arc::clone(&heard);
     let executor = Executor::new().with_events(move |event| {
@@ -28,13 +32,19 @@ fn called(component: &Component, arguments: &Value, options: CallOptions) -> (Co
 }
 
 /// What came of each step, and what was denied.
-fn denied(component: &Component, steps: &[&[&str]], options: CallOptions) -> (Vec<String>, Vec<Denial>) {
+fn denied(
+    component: &Component,
+    steps: &[&[&str]],
+    options: CallOptions,
+) -> (Vec<String>, Vec<Denial>) {
     let (completion, denials) = called(component, &json!({ "steps": steps }), options);
     (super::answers(&completion), denials)
 }
 
 fn grant(directory: &str, access: &str) -> String {
-    format!("directories = [{{ name = \"{directory}\", path = \"{PLACEHOLDER}\", access = \"{access}\" }}]")
+    format!(
+        "directories = [{{ name = \"{directory}\", path = \"{PLACEHOLDER}\", access = \"{access}\" }}]"
+    )
 }
 
 /// A language's library asks the host for nothing where no directory has the beginning of a path as its name.
@@ -63,8 +73,11 @@ fn what_a_tool_does_not_find_is_told_with_its_directory() {
         }
     }
     // What is missing in a granted directory is the tool's own affair, and so is the root itself with nothing in it.
-    let (answers, denials) =
-        denied(&data, &[&["read", "/data/missing"], &["read", "/data/there"]], CallOptions::default());
+    let (answers, denials) = denied(
+        &data,
+        &[&["read", "/data/missing"], &["read", "/data/there"]],
+        CallOptions::default(),
+    );
     assert_eq!((answers[0].as_str(), answers[1].as_str(), denials.len()), ("NotFound", "x", 0));
     let mut overlay = Overlay::default();
     overlay.files = Some(Vec::new());
@@ -90,15 +103,23 @@ fn a_tool_that_declares_what_it_needs_is_told_of_that_and_of_what_is_granted() {
                 bytes[at..at + NEED.len()].copy_from_slice(declared);
             }
         }
-        let mut grants =
-            if granted { self::granted(&[("/data", dir.path(), Access::Read, BIG)]) } else { Grants::default() };
+        let mut grants = if granted {
+            self::granted(&[("/data", dir.path(), Access::Read, BIG)])
+        } else {
+            Grants::default()
+        };
         grants.environment.insert("CITY".into(), "Bern".into());
         let engine = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
-        let load = async move { Component::load_with(&engine, bytes, grants, Missing::Denied).await };
+        let load =
+            async move { Component::load_with(&engine, bytes, grants, Missing::Denied).await };
         let component = wait(load).expect("it loads");
-        let (completion, denials) = called(&component, &json!({ "day": "2026-03-03" }), CallOptions::default());
+        let (completion, denials) =
+            called(&component, &json!({ "day": "2026-03-03" }), CallOptions::default());
         let told = serde_json::to_string(&completion.result).expect("JSON");
         assert!(told.contains("/unit.txt: No such file or directory"), "{told}");
-        assert_eq!(denials.iter().map(|denial| (denial.layer, &*denial.request)).collect::<Vec<_>>(), expected);
+        assert_eq!(
+            denials.iter().map(|denial| (denial.layer, &*denial.request)).collect::<Vec<_>>(),
+            expected
+        );
     }
 }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use toolcell::kv::SqliteStore;
 use toolcell::{
-    CallOptions, Component, Definition, Engine, Event, Executor, Grants, HandlerError, Invocation, Missing, Placement,
-    Registry, Secret, StoredSecrets, Tool, ToolCall,
+    CallOptions, Component, Definition, Engine, Event, Executor, Grants, HandlerError, Invocation,
+    Missing, Placement, Registry, Secret, StoredSecrets, Tool, ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::server::{Server, response};
@@ -47,11 +47,20 @@ impl Host {
     fn new(placement: Placement) -> Self {
         let server = Server::start(Ipv4Addr::LOCALHOST, |_| response("200 OK", ""));
         let secrets = StoredSecrets::default().with("token", Secret::new(VALUE).expect("a secret"));
-        let engine = Engine::builder().cells(4).placement(placement).keys(SqliteStore::in_memory()).secrets(secrets);
-        let engine = engine.cache(concat!(env!("CARGO_TARGET_TMPDIR"), "/confided")).build().expect("an engine");
+        let engine = Engine::builder()
+            .cells(4)
+            .placement(placement)
+            .keys(SqliteStore::in_memory())
+            .secrets(secrets);
+        let engine = engine
+            .cache(concat!(env!("CARGO_TARGET_TMPDIR"), "/confided"))
+            .build()
+            .expect("an engine");
         let load = |grants: Grants, name: &str| {
             let engine = engine.clone();
-            let load = async move { Component::load_with(&engine, bytes("messenger"), grants, Missing::Denied).await };
+            let load = async move {
+                Component::load_with(&engine, bytes("messenger"), grants, Missing::Denied).await
+            };
             wait(load).expect("it loads").tool(name).expect("a tool").clone()
         };
         let mut reads = Grants::default();
@@ -67,9 +76,17 @@ impl Host {
             invocation.progress(1, None, Some(arguments["text"].to_string()));
             Err::<Value, _>(HandlerError::new(arguments["text"].to_string()).with_data(arguments))
         };
-        let echo = Tool::native(Definition::new("echo", "Fails with its arguments.").expect("a definition"), echo);
+        let echo = Tool::native(
+            Definition::new("echo", "Fails with its arguments.").expect("a definition"),
+            echo,
+        );
         let registry = Registry::new();
-        let tools = [load(reads, "confide"), load(says.clone(), "repeat"), load(says, "stored"), echo.expect("a tool")];
+        let tools = [
+            load(reads, "confide"),
+            load(says.clone(), "repeat"),
+            load(says, "stored"),
+            echo.expect("a tool"),
+        ];
         registry.register_all(tools).expect("names");
         let events = Arc::<Mutex<Vec<Event>>>::default();
         let (seen, tools) = (Arc::clone(&events), registry.clone());
@@ -83,7 +100,8 @@ impl Host {
     fn shown(&self, name: &str, arguments: &Value) -> String {
         let (executor, call) = (self.executor.clone(), ToolCall::with_value("1", name, arguments));
         let tool = self.registry.get(name).expect("a tool");
-        let result = wait(async move { executor.call(&tool, call, CallOptions::default()).await }).result;
+        let result =
+            wait(async move { executor.call(&tool, call, CallOptions::default()).await }).result;
         let events = std::mem::take(&mut *self.events.lock().expect("events"));
         format!("{} {} {:?}", json!(result), json!(events), self.server.taken())
     }
@@ -109,7 +127,10 @@ fn arguments_of_a_sub_call_hold_no_secret() {
         for word in ["$all", "<$all>", "$1 $2 $3"] {
             let shown = host.confided("echo", &json!({"text": word, (word): 1, "deep": [[word]]}));
             assert!(!shows(&shown), "{word}: {shown}");
-            assert!(shown.contains("removed from the arguments of the call of `echo`"), "{word}: {shown}");
+            assert!(
+                shown.contains("removed from the arguments of the call of `echo`"),
+                "{word}: {shown}"
+            );
         }
         // What holds no value arrives as it was written.
         let shown = host.confided("echo", &json!({"text": "a\nb", "number": 1.50}));
@@ -131,7 +152,8 @@ fn a_called_tool_does_not_say_its_callers_secret() {
             let shown = host.repeated(&thirds, how, &host.server.url("/"));
             assert!(shown.contains(r#"canary-4\",\"and\""#), "the thirds arrive: {shown}");
             assert!(!shows(&shown), "{how}: {shown}");
-            let is_denied = ["value of a key", "swapped", "key", "url", "header", "body"].contains(&how);
+            let is_denied =
+                ["value of a key", "swapped", "key", "url", "header", "body"].contains(&how);
             assert_eq!(shown.contains("tool_denied"), is_denied, "{how}: {shown}");
             assert_eq!(
                 shown.contains("[redacted]"),

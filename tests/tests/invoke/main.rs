@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use toolcell::kv::SqliteStore;
 use toolcell::{
-    CallOptions, CallResult, Completion, Component, DEFAULT_CALL_DEPTH, Definition, Engine, Event, Executor, Grants,
-    InvokeRule, Limits, MAX_SUB_CALLS, Missing, Overlay, Placement, Registry, Runner, Tool, ToolCall,
+    CallOptions, CallResult, Completion, Component, DEFAULT_CALL_DEPTH, Definition, Engine, Event,
+    Executor, Grants, InvokeRule, Limits, MAX_SUB_CALLS, Missing, Overlay, Placement, Registry,
+    Runner, Tool, ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::{PLACEMENTS, context, wait};
@@ -19,7 +20,11 @@ use toolcell_tests::{PLACEMENTS, context, wait};
 const SOME_FUEL: u64 = 5_000_000;
 
 fn engine(placement: Placement, cells: u32) -> Engine {
-    let engine = Engine::builder().cells(cells).threads(1).placement(placement).keys(SqliteStore::in_memory());
+    let engine = Engine::builder()
+        .cells(cells)
+        .threads(1)
+        .placement(placement)
+        .keys(SqliteStore::in_memory());
     engine.cache(concat!(env!("CARGO_TARGET_TMPDIR"), "/invoke")).build().expect("an engine")
 }
 
@@ -39,7 +44,9 @@ impl Host {
         let registry = Registry::new();
         let load = |name: &'static str, grants: Grants| {
             let engine = engine.clone();
-            let load = async move { Component::load_with(&engine, bytes(name), grants, Missing::Denied).await };
+            let load = async move {
+                Component::load_with(&engine, bytes(name), grants, Missing::Denied).await
+            };
             wait(load).expect("it loads").tools().to_vec()
         };
         let mut relays = Grants::default();
@@ -50,10 +57,10 @@ impl Host {
         registry.register_all(load("hello", Grants::default())).expect("registered");
         registry.register_all(load("notes", keys)).expect("registered");
         registry.register(relay.clone()).expect("registered");
-        let clock =
-            Tool::native(Definition::new("clock", "Tells the time.").expect("a definition"), async |_: Value| {
-                json!("noon")
-            });
+        let clock = Tool::native(
+            Definition::new("clock", "Tells the time.").expect("a definition"),
+            async |_: Value| json!("noon"),
+        );
         registry.register(clock.expect("a tool")).expect("registered");
         let events = Arc::<Mutex<Vec<Event>>>::default();
         let seen = Arc::clone(&events);
@@ -109,11 +116,15 @@ fn a_tool_calls_the_tools_that_it_was_granted() {
     assert_eq!(host.ended("missing", &json!({}))["tool_error"]["reason"], "not_found");
     assert_eq!(host.ended("greet", &json!({"name": 5}))["refusal"]["kind"], "invalid_arguments");
     let denied = host.ended("notes", &json!({"action": "list"}));
-    assert!(denied["denied"].as_str().is_some_and(|told| told.contains(r#"invoke = ["notes"]"#)), "{denied}");
+    assert!(
+        denied["denied"].as_str().is_some_and(|told| told.contains(r#"invoke = ["notes"]"#)),
+        "{denied}"
+    );
     // A call's overlay narrows it like every other right.
     let mut overlay = Overlay::default();
     overlay.invoke = Some(Vec::new());
-    let narrowed = host.completion(&relayed("greet", &greeting()), CallOptions::default().with_overlay(overlay));
+    let narrowed = host
+        .completion(&relayed("greet", &greeting()), CallOptions::default().with_overlay(overlay));
     assert!(value(&narrowed.result)[0]["denied"].is_string());
 }
 
@@ -122,7 +133,8 @@ fn each_call_of_a_call_has_its_events_and_its_receipt() {
     let host = Host::new(&engine(Placement::Cells, 4), &["greet", "clock"]);
     let mut calls = relayed("greet", &greeting());
     calls["times"] = json!(2);
-    let options = CallOptions::default().with_context(context(&json!({"tenant": "acme", "thread_id": "t"})));
+    let options =
+        CallOptions::default().with_context(context(&json!({"tenant": "acme", "thread_id": "t"})));
     let made = host.completion(&calls, options);
     let events = host.events.lock().expect("events");
     let shown: Vec<_> = events
@@ -135,7 +147,9 @@ fn each_call_of_a_call_has_its_events_and_its_receipt() {
                     parent.as_ref().map(|parent| format!(" for {parent}")).unwrap_or_default()
                 )
             }
-            Event::Progress { .. } | Event::Log { .. } | Event::Denied { .. } | _ => format!("{event:?}"),
+            Event::Progress { .. } | Event::Log { .. } | Event::Denied { .. } | _ => {
+                format!("{event:?}")
+            }
         })
         .collect();
     let expected = [
@@ -147,10 +161,14 @@ fn each_call_of_a_call_has_its_events_and_its_receipt() {
         "relay 1 ends",
     ];
     assert_eq!(shown, expected);
-    let fuel = |event: &Event| if let Event::Completed { usage, .. } = event { usage.fuel } else { None };
+    let fuel =
+        |event: &Event| if let Event::Completed { usage, .. } = event { usage.fuel } else { None };
     let used: Vec<_> = events.iter().filter_map(fuel).collect();
     let [one, other, all] = used[..] else { panic!("{used:?}") };
-    assert!(one > 0 && other > 0 && all > one + other, "the receipt has the calls that it led to: {used:?}");
+    assert!(
+        one > 0 && other > 0 && all > one + other,
+        "the receipt has the calls that it led to: {used:?}"
+    );
     assert_eq!(made.usage.fuel, Some(all));
 }
 
@@ -160,8 +178,15 @@ fn a_called_tool_has_no_right_that_its_caller_has_not() {
     let add = json!({"action": "add", "title": "milk", "text": "two litres"});
     let bound = Host::new(&engine, &["notes", "clock"]);
     let told = bound.ended("notes", &add);
-    assert!(told["error"]["message"].as_str().is_some_and(|told| told.contains("own NAME")), "{told}");
-    assert_eq!(bound.ended("clock", &json!({}))["refusal"]["kind"], "not_allowed", "no rights bind native code");
+    assert!(
+        told["error"]["message"].as_str().is_some_and(|told| told.contains("own NAME")),
+        "{told}"
+    );
+    assert_eq!(
+        bound.ended("clock", &json!({}))["refusal"]["kind"],
+        "not_allowed",
+        "no rights bind native code"
+    );
     let free = Host::new(&engine, &["own notes", "own clock"]);
     assert_eq!(free.ended("notes", &add)["ok"]["text"], "two litres");
     assert_eq!(free.ended("clock", &json!({}))["ok"], "noon");
@@ -177,7 +202,10 @@ fn a_called_tool_has_the_keys_of_its_callers_tenant() {
     let read = json!({"action": "get", "title": "milk"});
     for (tenant, text) in [("acme", "two litres"), ("globex", "none")] {
         assert!(made(tenant, &read)["error"].is_object(), "{tenant} has no such note yet");
-        assert_eq!(made(tenant, &json!({"action": "add", "title": "milk", "text": text}))["ok"]["text"], text);
+        assert_eq!(
+            made(tenant, &json!({"action": "add", "title": "milk", "text": text}))["ok"]["text"],
+            text
+        );
     }
     assert_eq!(made("acme", &read)["ok"]["text"], "two litres");
 }
@@ -211,8 +239,7 @@ fn the_calls_that_come_of_one_call_are_counted() {
 #[test]
 fn a_tool_pays_for_the_calls_that_it_makes() {
     let host = Host::new(&engine(Placement::Cells, 4), &["relay"]);
-    let spins =
-        |times: u64| json!({"calls": [["relay", json!({"calls": [], "rounds": 100_000}).to_string()]], "times": times});
+    let spins = |times: u64| json!({"calls": [["relay", json!({"calls": [], "rounds": 100_000}).to_string()]], "times": times});
     let options = || CallOptions::default().with_limits(Limits::unlimited().with_fuel(SOME_FUEL));
     let one = host.completion(&spins(1), options());
     let used = one.usage.fuel.expect("it is metered");
@@ -235,12 +262,18 @@ fn tools_that_wait_for_tools_take_no_cell_from_them() {
             for _ in 0..8 {
                 let (executor, relay) = (executor.clone(), relay.clone());
                 let call = ToolCall::with_value("1", "relay", &nested(DEFAULT_CALL_DEPTH));
-                calls.spawn(async move { executor.call(&relay, call, CallOptions::default()).await });
+                calls.spawn(
+                    async move { executor.call(&relay, call, CallOptions::default()).await },
+                );
             }
             calls.join_all().await
         };
         for made in wait(calls) {
-            assert_eq!(innermost(&json!({"ok": value(&made.result)})), &json!({"ok": []}), "{placement:?}");
+            assert_eq!(
+                innermost(&json!({"ok": value(&made.result)})),
+                &json!({"ok": []}),
+                "{placement:?}"
+            );
         }
     }
 }
@@ -253,11 +286,15 @@ fn tools_of_a_run_call_the_tools_of_the_run() {
     let run = |registry: &Registry| {
         let runner = Runner::new(registry.clone());
         let call = ToolCall::with_value("1", "relay", &relayed("greet", &greeting()));
-        wait(async move { runner.run([call], Default::default()).await }).expect("it runs").messages[0].content.clone()
+        wait(async move { runner.run([call], Default::default()).await }).expect("it runs").messages
+            [0]
+        .content
+        .clone()
     };
     assert!(run(&registry).contains("not_found"), "the run has no such tool");
     let engine = engine(Placement::Cells, 2);
-    let loaded = wait(async move { Component::load(&engine, bytes("hello")).await }).expect("it loads");
+    let loaded =
+        wait(async move { Component::load(&engine, bytes("hello")).await }).expect("it loads");
     registry.register(loaded.tools()[0].clone()).expect("registered");
     assert!(run(&registry).contains("Hello, Ada!"));
 }

@@ -6,8 +6,9 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use serde_json::{Value, json};
 use toolcell::{
-    CallOptions, Completion, Component, DEFAULT_CALL_DEPTH, Definition, Event, Executor, Grants, Halt, Limits,
-    MAX_SUB_CALLS, Missing, Outcome, Placement, Question, Registry, RunOptions, Runner, Tool, ToolCall,
+    CallOptions, Completion, Component, DEFAULT_CALL_DEPTH, Definition, Event, Executor, Grants,
+    Halt, Limits, MAX_SUB_CALLS, Missing, Outcome, Placement, Question, Registry, RunOptions,
+    Runner, Tool, ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::wait;
@@ -19,14 +20,19 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// The component, as `toolcell build` makes it.
 static COMPONENT: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("run_code.wasm");
-    toolcell_build::build(&Path::new(ROOT).join("example-tools/js/run_code"), Some(&out)).expect("it builds");
+    toolcell_build::build(&Path::new(ROOT).join("example-tools/js/run_code"), Some(&out))
+        .expect("it builds");
     fs::read(out).expect("a component")
 });
 
 /// The code on the page.
 fn page() -> String {
     let page = fs::read_to_string(Path::new(ROOT).join("docs/run-code.md")).expect("the page");
-    page.split("```js\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block").to_owned()
+    page.split("```js\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .expect("a block")
+        .to_owned()
 }
 
 /// Six tools: four in native code, and two components.
@@ -52,7 +58,8 @@ fn tools() -> Vec<Tool> {
 
 fn loaded(component: Vec<u8>, grants: Grants) -> Vec<Tool> {
     let engine = engine(Placement::Cells, 4);
-    let load = async move { Component::load_with(&engine, component, grants, Missing::Denied).await };
+    let load =
+        async move { Component::load_with(&engine, component, grants, Missing::Denied).await };
     wait(load).expect("it loads").tools().to_vec()
 }
 
@@ -83,8 +90,11 @@ impl Code {
     }
 
     fn run_with(&self, executor: Executor, code: &str, limits: Limits) -> Completion {
-        let (tool, call) = (self.tool.clone(), ToolCall::with_value("1", "run_code", &json!({ "code": code })));
-        wait(async move { executor.call(&tool, call, CallOptions::default().with_limits(limits)).await })
+        let (tool, call) =
+            (self.tool.clone(), ToolCall::with_value("1", "run_code", &json!({ "code": code })));
+        wait(
+            async move { executor.call(&tool, call, CallOptions::default().with_limits(limits)).await },
+        )
     }
 
     fn run(&self, code: &str) -> Completion {
@@ -105,21 +115,36 @@ impl Code {
 
 #[test]
 fn six_calls_are_one_turn() {
-    let rules =
-        ["own find_place", "own weather", "own distance", "own exchange_rate", "calculator", "markdown_to_html"];
+    let rules = [
+        "own find_place",
+        "own weather",
+        "own distance",
+        "own exchange_rate",
+        "calculator",
+        "markdown_to_html",
+    ];
     let code = Code::new(grants(&rules), tools());
     let events = Arc::<Mutex<Vec<Event>>>::default();
     let seen = Arc::clone(&events);
-    let executor = Executor::new().with_events(move |event: Event| seen.lock().expect("events").push(event));
+    let executor =
+        Executor::new().with_events(move |event: Event| seen.lock().expect("events").push(event));
     let runner = Runner::new(code.registry.clone()).with_executor(executor);
     let call = ToolCall::with_value("1", "run_code", &json!({ "code": page() }));
-    let outcome = wait(async move { runner.run([call], RunOptions::default()).await }).expect("it runs");
+    let outcome =
+        wait(async move { runner.run([call], RunOptions::default()).await }).expect("it runs");
     let [message] = &outcome.messages[..] else { panic!("one message: {outcome:?}") };
-    assert!(message.content.contains("<p><strong>Bern</strong>: 12.5 °C, 43.32 € by train</p>"), "{message:?}");
+    assert!(
+        message.content.contains("<p><strong>Bern</strong>: 12.5 °C, 43.32 € by train</p>"),
+        "{message:?}"
+    );
 
     let events = events.lock().expect("events");
     let started = |event: &Event| {
-        if let Event::Started { id, name, .. } = event { Some(format!("{id} {name}")) } else { None }
+        if let Event::Started { id, name, .. } = event {
+            Some(format!("{id} {name}"))
+        } else {
+            None
+        }
     };
     let expected = [
         "1 run_code",
@@ -132,7 +157,11 @@ fn six_calls_are_one_turn() {
     ];
     assert_eq!(events.iter().filter_map(started).collect::<Vec<_>>(), expected);
     let receipt = |event: &Event| {
-        if let Event::Completed { name, usage, .. } = event { Some((name.clone(), *usage)) } else { None }
+        if let Event::Completed { name, usage, .. } = event {
+            Some((name.clone(), *usage))
+        } else {
+            None
+        }
     };
     let receipts: Vec<_> = events.iter().filter_map(receipt).collect();
     assert_eq!(receipts.len(), 7, "{receipts:?}");
@@ -171,15 +200,18 @@ fn a_loop_of_calls_in_code_ends_at_a_limit() {
     let deep = |levels: u32| format!("{nested} return run({levels});");
     assert_eq!(code.value(&deep(DEFAULT_CALL_DEPTH)), "deep");
     let told = code.failure(&deep(DEFAULT_CALL_DEPTH + 1));
-    assert!(told.contains(&format!("tools can call tools at most {DEFAULT_CALL_DEPTH} levels deep")), "{told}");
+    assert!(
+        told.contains(&format!("tools can call tools at most {DEFAULT_CALL_DEPTH} levels deep")),
+        "{told}"
+    );
 }
 
 #[test]
 fn each_ending_of_a_called_tool_is_an_error_of_its_kind() {
     let ends = |name: &'static str, outcome: Outcome| {
         let definition = Definition::new(name, "Ends.").expect("a definition");
-        let definition =
-            definition.with_parameters(json!({"type": "object", "properties": {"n": {"type": "integer"}}}));
+        let definition = definition
+            .with_parameters(json!({"type": "object", "properties": {"n": {"type": "integer"}}}));
         Tool::native(definition, async move |_: Value| outcome).expect("a tool")
     };
     let endings = vec![
@@ -188,7 +220,8 @@ fn each_ending_of_a_called_tool_is_an_error_of_its_kind() {
         ends("asks", Outcome::AskUser(Question::new("Which one?"))),
         ends("halts", Outcome::Halt(Halt::new("enough", json!(1)))),
     ];
-    let code = Code::new(grants(&["own works", "own fails", "own asks", "own halts", "gone"]), endings);
+    let code =
+        Code::new(grants(&["own works", "own fails", "own asks", "own halts", "gone"]), endings);
     let told = |name: &str, arguments: &str| {
         format!(
             "try {{ return await tools.{name}({arguments}); }} catch (e) {{ return [e.name, e.kind, e.message, e.data]; }}"
@@ -197,10 +230,28 @@ fn each_ending_of_a_called_tool_is_an_error_of_its_kind() {
     assert_eq!(code.value(&told("works", "")), 7);
     for (name, arguments, kind, message, data) in [
         ("fails", "", "failed", "tools.fails: no such place", Value::Null),
-        ("asks", "", "ask_user", "the other tool asks a person: Which one?", json!({"question": "Which one?"})),
-        ("halts", "", "halt", "the other tool stops the loop: enough", json!({"reason": "enough", "result": 1})),
+        (
+            "asks",
+            "",
+            "ask_user",
+            "the other tool asks a person: Which one?",
+            json!({"question": "Which one?"}),
+        ),
+        (
+            "halts",
+            "",
+            "halt",
+            "the other tool stops the loop: enough",
+            json!({"reason": "enough", "result": 1}),
+        ),
         ("gone", "", "tool_error", "the other tool failed: ", json!({"reason": "not_found"})),
-        ("works", "{ n: 'x' }", "refused", "the host refused the call: ", json!({"kind": "invalid_arguments"})),
+        (
+            "works",
+            "{ n: 'x' }",
+            "refused",
+            "the host refused the call: ",
+            json!({"kind": "invalid_arguments"}),
+        ),
         ("notes", "", "denied", r#"invoke = ["notes"]"#, Value::Null),
     ] {
         let ended = code.value(&told(name, arguments));
@@ -212,15 +263,22 @@ fn each_ending_of_a_called_tool_is_an_error_of_its_kind() {
     let alone = code.run_with(Executor::new(), &told("works", ""), Limits::default());
     assert_eq!(value(&alone.result)[1], "unavailable");
     // What is not caught is the failure of the code, and names its line.
-    assert_eq!(code.failure("\nawait tools.fails();"), "line 2 of the code: tools.fails: no such place");
+    assert_eq!(
+        code.failure("\nawait tools.fails();"),
+        "line 2 of the code: tools.fails: no such place"
+    );
 }
 
 #[test]
 fn code_has_no_right_but_to_call_tools() {
     let component = COMPONENT.clone();
-    let imports = |interface: &str| component.windows(interface.len()).any(|part| part == interface.as_bytes());
+    let imports = |interface: &str| {
+        component.windows(interface.len()).any(|part| part == interface.as_bytes())
+    };
     assert!(imports("toolcell:tool/invoke@"));
-    for interface in ["http", "kv", "reveal", "secrets"].map(|name| format!("toolcell:tool/{name}@")) {
+    for interface in
+        ["http", "kv", "reveal", "secrets"].map(|name| format!("toolcell:tool/{name}@"))
+    {
         assert!(!imports(&interface), "{interface}");
     }
     // Even where the operator grants more.
@@ -242,7 +300,8 @@ fn code_has_no_right_but_to_call_tools() {
         );
         assert_eq!(code.value(&asks), "denied", "{asked}");
     }
-    let reached = code.value("return [typeof __toolcell, typeof require, typeof process, typeof Deno];");
+    let reached =
+        code.value("return [typeof __toolcell, typeof require, typeof process, typeof Deno];");
     assert_eq!(reached, json!(["undefined", "undefined", "undefined", "undefined"]));
 }
 
@@ -255,7 +314,10 @@ fn what_is_wrong_with_code_names_its_line() {
         ("throw 'no'", "the code threw a value that is not an Error: \"no\""),
         ("return 1;\n}, function () {", "a `}` that closes no brace of its own"),
         ("\nPromise.reject(new Error('lost'));\nreturn 1;", "line 2 of the code: Error: lost"),
-        ("\ntools.find_place();\nreturn 1;", "line 2 of the code: tools.find_place: `invoke find_place` is denied"),
+        (
+            "\ntools.find_place();\nreturn 1;",
+            "line 2 of the code: tools.find_place: `invoke find_place` is denied",
+        ),
         ("JSON.stringify = null; return () => 1;", "the type function has no JSON form"),
         ("await new Promise(() => {});", "the promise never settles"),
         ("const all = []; for (;;) all.push(new Uint8Array(1 << 20).fill(1));", "memory"),

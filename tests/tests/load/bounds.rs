@@ -28,15 +28,19 @@ fn parts(count: usize) -> Vec<u8> {
 }
 
 fn nested(levels: usize) -> Vec<u8> {
-    (1..levels)
-        .fold(binary::COMPONENT.to_vec(), |inner, _| binary::component(&section(of_component::COMPONENT, &inner)))
+    (1..levels).fold(binary::COMPONENT.to_vec(), |inner, _| {
+        binary::component(&section(of_component::COMPONENT, &inner))
+    })
 }
 
 /// A component of as many globals.
 fn globals(count: usize) -> Vec<u8> {
     // An i32 that cannot change and is 0.
     let globals = list(count, &[0x7f, 0, 0x41, 0, 0x0b].repeat(count));
-    binary::component(&section(of_component::CORE_MODULE, &binary::module(&section(of_module::GLOBALS, &globals))))
+    binary::component(&section(
+        of_component::CORE_MODULE,
+        &binary::module(&section(of_module::GLOBALS, &globals)),
+    ))
 }
 
 /// A component of one passive segment of as many table elements.
@@ -59,7 +63,8 @@ fn core_instances(module: u8, count: usize) -> Vec<u8> {
 /// As many types of a module, no two of them alike.
 fn types(count: usize) -> Vec<u8> {
     let distinct = (0..count).flat_map(|number| {
-        let parameters: Vec<u8> = (0..15).map(|bit| if number >> bit & 1 == 0 { 0x7f } else { 0x7e }).collect();
+        let parameters: Vec<u8> =
+            (0..15).map(|bit| if number >> bit & 1 == 0 { 0x7f } else { 0x7e }).collect();
         [&[0x60], list(15, &parameters).as_slice(), &[0]].concat()
     });
     let types = section(of_module::TYPES, &list(count, &distinct.collect::<Vec<_>>()));
@@ -72,7 +77,10 @@ fn type_bytes(bytes: usize) -> Vec<u8> {
     let (inside, odd) = ((bytes - 5) / 2, (bytes - 5) % 2);
     let declared = [[1, 0x7f].repeat(inside - odd), [1, 0x6b, 0x7f].repeat(odd)].concat();
     let declared = list(inside, &declared);
-    binary::component(&section(of_component::TYPES, &list(1, &[&[0x42], declared.as_slice()].concat())))
+    binary::component(&section(
+        of_component::TYPES,
+        &list(1, &[&[0x42], declared.as_slice()].concat()),
+    ))
 }
 
 /// What would cost the compiler or the parser too much is refused before it costs anything.
@@ -84,7 +92,9 @@ fn components_that_are_too_large() {
         ("bytes of the component's types", 1 << 20, type_bytes),
         ("globals, exports and table items of the component", 200_000, globals),
         ("globals, exports and table items of the component", 200_000, elements),
-        ("bytes of the component", 64 << 20, |bytes| binary::component(&vec![0; bytes - binary::COMPONENT.len()])),
+        ("bytes of the component", 64 << 20, |bytes| {
+            binary::component(&vec![0; bytes - binary::COMPONENT.len()])
+        }),
         ("functions of the component", 200_000, functions),
         ("bytes of one function", 512 << 10, body),
         ("local variables of one function", 10_000, locals),
@@ -95,13 +105,19 @@ fn components_that_are_too_large() {
         let within = load(&ENGINE, make(limit)).expect_err("it has no tools");
         assert!(!within.to_string().contains(what), "{within}");
         let beyond = load(&ENGINE, make(limit + 1)).expect_err(what);
-        assert_eq!(beyond.to_string(), format!("{what}: {} is over the limit of {limit}", limit + 1));
+        assert_eq!(
+            beyond.to_string(),
+            format!("{what}: {} is over the limit of {limit}", limit + 1)
+        );
         assert!(beyond.is_component() && !beyond.hint().is_empty(), "{beyond:?}");
     }
     let within = load(&ENGINE, instances(60)).expect_err("it has no tools");
     assert!(!within.to_string().contains("times its instances"), "{within}");
     let copies = load(&ENGINE, instances(61)).expect_err("a copy of each for each instance");
-    assert!(copies.to_string().ends_with("times its instances: 3050000 is over the limit of 3000000"), "{copies}");
+    assert!(
+        copies.to_string().ends_with("times its instances: 3050000 is over the limit of 3000000"),
+        "{copies}"
+    );
     // Refused at the ninth level, not at the last.
     let deep = load(&ENGINE, nested(5000)).expect_err("five thousand levels");
     assert!(deep.to_string().starts_with("nesting of components: 9 is over"), "{deep}");
@@ -122,8 +138,12 @@ fn any_of(count: usize, schema: &str) -> Hostile {
 
 /// Each refers to the next, the root to the first.
 fn chain(count: usize) -> Hostile {
-    let links: Vec<_> = (1..count).map(|n| format!(r##""{n}":{{"$ref":"#/$defs/{}"}}"##, n + 1)).collect();
-    parameters(format!(r##"{{"$ref":"#/$defs/1","$defs":{{{},"{count}":{{}}}}}}"##, links.join(",")))
+    let links: Vec<_> =
+        (1..count).map(|n| format!(r##""{n}":{{"$ref":"#/$defs/{}"}}"##, n + 1)).collect();
+    parameters(format!(
+        r##"{{"$ref":"#/$defs/1","$defs":{{{},"{count}":{{}}}}}}"##,
+        links.join(",")
+    ))
 }
 
 /// What goes to a model with every request, or is gone through at every call.
@@ -131,20 +151,44 @@ fn chain(count: usize) -> Hostile {
 fn definitions_that_are_too_large() {
     type Make = fn(usize) -> Hostile;
     type Kind = fn(&Error) -> bool;
-    let nested = |levels: usize| parameters(format!("{}{{}}{}", r#"{"x":"#.repeat(levels - 1), "}".repeat(levels - 1)));
+    let nested = |levels: usize| {
+        parameters(format!("{}{{}}{}", r#"{"x":"#.repeat(levels - 1), "}".repeat(levels - 1)))
+    };
     let table: [(&str, usize, Make, Kind); 7] = [
         ("nested deeper than 119 levels", 119, nested, Error::is_definition),
-        ("tools of the component: 257", 256, |listed| Hostile { listed: listed as u32, ..echo() }, Error::is_component),
-        ("over 4096 bytes", 4096, |bytes| Hostile { description: text(bytes), ..echo() }, Error::is_definition),
+        (
+            "tools of the component: 257",
+            256,
+            |listed| Hostile { listed: listed as u32, ..echo() },
+            Error::is_component,
+        ),
+        (
+            "over 4096 bytes",
+            4096,
+            |bytes| Hostile { description: text(bytes), ..echo() },
+            Error::is_definition,
+        ),
         (
             "65537 bytes; at most 65536",
             65_536,
-            |bytes| parameters(format!(r#"{{"title":"{}"}}"#, text(bytes - r#"{"title":""}"#.len()))),
+            |bytes| {
+                parameters(format!(r#"{{"title":"{}"}}"#, text(bytes - r#"{"title":""}"#.len())))
+            },
             Error::is_definition,
         ),
-        ("more than 2000 subschemas", 2000, |count| any_of(count - 1, "true"), Error::is_definition),
+        (
+            "more than 2000 subschemas",
+            2000,
+            |count| any_of(count - 1, "true"),
+            Error::is_definition,
+        ),
         ("more than 400 subschemas", 400, chain, Error::is_definition),
-        ("201 patterns; at most 200", 200, |count| any_of(count, r#"{"pattern":"a"}"#), Error::is_definition),
+        (
+            "201 patterns; at most 200",
+            200,
+            |count| any_of(count, r#"{"pattern":"a"}"#),
+            Error::is_definition,
+        ),
     ];
     let keeping = engine(Placement::Cells, env!("CARGO_TARGET_TMPDIR"));
     for (what, limit, make, is) in table {
@@ -153,7 +197,10 @@ fn definitions_that_are_too_large() {
         let again = load(&keeping, make(limit).component());
         assert!(again.map_or(true, |component| component.is_cached()), "{what}");
         // A tool that is listed twice is refused too, as what it is.
-        assert!(within.err().is_none_or(|error| error.to_string().contains("two tools of this name")), "{what}");
+        assert!(
+            within.err().is_none_or(|error| error.to_string().contains("two tools of this name")),
+            "{what}"
+        );
         let beyond = load(&ENGINE, make(limit + 1).component()).expect_err(what);
         assert!(is(&beyond) && beyond.to_string().contains(what), "{what}: {beyond:?}");
     }
@@ -161,7 +208,10 @@ fn definitions_that_are_too_large() {
 
 /// A guest that behaves, with core instances beside its own, each with these tables.
 fn beside(instances: usize, tables: usize) -> Vec<u8> {
-    instantiated(instances, &section(of_module::TABLES, &list(tables, &[0x70, 0, 1].repeat(tables))))
+    instantiated(
+        instances,
+        &section(of_module::TABLES, &list(tables, &[0x70, 0, 1].repeat(tables))),
+    )
 }
 
 /// A guest that behaves, with instances of a module of these sections beside its own.
@@ -182,7 +232,9 @@ fn copies(globals_of_each: usize, count: usize) -> Vec<u8> {
 /// Copies multiply: each brings the instances inside of it.
 #[test]
 fn items_count_for_each_instance() {
-    let globals = |count: usize| section(of_module::GLOBALS, &list(count, &[0x7f, 0, 0x41, 0, 0x0b].repeat(count)));
+    let globals = |count: usize| {
+        section(of_module::GLOBALS, &list(count, &[0x7f, 0, 0x41, 0, 0x0b].repeat(count)))
+    };
     for (bytes, loads) in [
         (instantiated(1, &globals(60_000)), true),
         (instantiated(63, &globals(60_000)), false),
@@ -195,7 +247,10 @@ fn items_count_for_each_instance() {
             assert!(answers(&loaded.expect("it fits")));
         } else {
             let error = loaded.expect_err("too many");
-            assert!(error.is_component() && error.to_string().contains("times its instances"), "{error}");
+            assert!(
+                error.is_component() && error.to_string().contains("times its instances"),
+                "{error}"
+            );
         }
     }
 }
@@ -203,7 +258,8 @@ fn items_count_for_each_instance() {
 /// A component that makes so many instances of itself on each level, down to one that is empty.
 fn multiplied(of_each: usize, levels: usize) -> Vec<u8> {
     (1..levels).fold(binary::COMPONENT.to_vec(), |inner, _| {
-        let instances = section(of_component::INSTANCES, &list(of_each, &[0, 0, 0].repeat(of_each)));
+        let instances =
+            section(of_component::INSTANCES, &list(of_each, &[0, 0, 0].repeat(of_each)));
         binary::component(&[section(of_component::COMPONENT, &inner), instances].concat())
     })
 }
@@ -213,7 +269,8 @@ fn multiplied_beside(of_each: usize, count: u8) -> Vec<u8> {
     let parts = (1..count).map(|index| {
         // The component of this index, one level up.
         let alias = section(of_component::ALIASES, &list(1, &[4, 2, 1, index - 1]));
-        let instances = section(of_component::INSTANCES, &list(of_each, &[0, 0, 0].repeat(of_each)));
+        let instances =
+            section(of_component::INSTANCES, &list(of_each, &[0, 0, 0].repeat(of_each)));
         section(of_component::COMPONENT, &binary::component(&[alias, instances].concat()))
     });
     let parts: Vec<u8> = parts.flatten().collect();
@@ -229,7 +286,12 @@ fn instances_that_multiply_are_counted() {
         let within = load(&ENGINE, within).expect_err("it has no tools");
         assert!(!within.to_string().contains(WHAT), "{within}");
     }
-    for beyond in [multiplied(4, 8), multiplied_beside(4, 8), multiplied(1000, 8), multiplied_beside(1000, 100)] {
+    for beyond in [
+        multiplied(4, 8),
+        multiplied_beside(4, 8),
+        multiplied(1000, 8),
+        multiplied_beside(1000, 100),
+    ] {
         let beyond = load(&ENGINE, beyond).expect_err("too many");
         assert!(beyond.is_component() && beyond.to_string().starts_with(WHAT), "{beyond}");
     }
@@ -271,7 +333,8 @@ fn what_a_call_has_no_room_for() {
         let large = section(of_module::MEMORIES, &list(1, &[vec![0], number(32 << 4)].concat()));
         let component: Component = load(&engine, instantiated(1, &large)).expect("it fits");
         for (mebibytes, expected) in [(40, "ok"), (32, "handler_raised/limit_at_start+memory")] {
-            let completion = call(&component, "hostile", "{}", Limits::default().with_memory(mebibytes << 20));
+            let completion =
+                call(&component, "hostile", "{}", Limits::default().with_memory(mebibytes << 20));
             assert_eq!(ending(&completion.result), expected, "{placement:?}");
         }
     }

@@ -32,7 +32,9 @@ fn a_tool_tells_what_made_it_and_its_modules() {
         assert_eq!(sum(&contents), bytes.len() as u64, "{:?}", contents.sections);
         assert!(contents.size("code") > 10_000, "{:?}", contents.sections);
         // The module names an older patch version than the component.
-        for (import, modules) in [("wasi:cli/stdin@0.2.6", &[0][..]), ("wasi:cli/stdin@0.3.0", &[]), ("a:b/c", &[])] {
+        for (import, modules) in
+            [("wasi:cli/stdin@0.2.6", &[0][..]), ("wasi:cli/stdin@0.3.0", &[]), ("a:b/c", &[])]
+        {
             assert_eq!(contents.callers(import).collect::<Vec<_>>(), modules, "{import}");
         }
     }
@@ -41,10 +43,19 @@ fn a_tool_tells_what_made_it_and_its_modules() {
 #[test]
 fn the_bytes_of_each_kind_of_section_are_counted() {
     let name = [&[0][..], &number(text("tool").len()), &text("tool")].concat();
-    let whole = component(&[custom(".debug_info", &[0; 1000]), custom("name", &name), custom("mine", &[0; 10])]);
+    let whole = component(&[
+        custom(".debug_info", &[0; 1000]),
+        custom("name", &name),
+        custom("mine", &[0; 10]),
+    ]);
     let contents = Contents::of(&whole).expect("it is a component");
     assert_eq!(contents.modules[0].name, "tool");
-    let sizes = [("debug_information", 1000), ("names", name.len() as u64), ("other_custom", 10), ("code", 0)];
+    let sizes = [
+        ("debug_information", 1000),
+        ("names", name.len() as u64),
+        ("other_custom", 10),
+        ("code", 0),
+    ];
     for (kind, size) in sizes {
         assert_eq!(contents.size(kind), size, "{kind}");
     }
@@ -66,13 +77,19 @@ fn the_library_of_python_tells_the_language() {
 
 #[test]
 fn what_a_stranger_claims_is_shortened_and_bounded() {
-    let values: Vec<u8> =
-        (0..1000).flat_map(|at| [text(&format!("{at}\u{1b}[2J{}", "x".repeat(5000))), text("1")].concat()).collect();
+    let values: Vec<u8> = (0..1000)
+        .flat_map(|at| [text(&format!("{at}\u{1b}[2J{}", "x".repeat(5000))), text("1")].concat())
+        .collect();
     let producers = [number(1), text("language"), number(1000), values].concat();
-    let contents = Contents::of(&component(&[custom("producers", &producers)])).expect("it is a component");
+    let contents =
+        Contents::of(&component(&[custom("producers", &producers)])).expect("it is a component");
     assert_eq!(contents.producers.len(), 100);
     let is_short = |name: &str| name.len() < 500 && !name.chars().any(char::is_control);
-    assert!(contents.producers.iter().all(|producer| is_short(&producer.name)), "{:?}", contents.producers[0]);
+    assert!(
+        contents.producers.iter().all(|producer| is_short(&producer.name)),
+        "{:?}",
+        contents.producers[0]
+    );
     let torn = component(&[custom("producers", &[200, 3, 1]), custom("name", &[0, 255])]);
     assert_eq!(Contents::of(&torn).expect("only the claims are malformed").producers, []);
 }

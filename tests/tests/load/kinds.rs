@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use toolcell::{
-    Access, CallResult, Command, CommandInput, CommandOutput, Component, ComponentBytes, ComponentKind, Directory,
-    Error, Examination, Grants, HandlerError, Limits, Missing, Outcome,
+    Access, CallResult, Command, CommandInput, CommandOutput, Component, ComponentBytes,
+    ComponentKind, Directory, Error, Examination, Grants, HandlerError, Limits, Missing, Outcome,
 };
-use toolcell_test_guests::{command_component, command_module, functions_component, importing, module};
+use toolcell_test_guests::{
+    command_component, command_module, functions_component, importing, module,
+};
 use toolcell_tests::{call, ending, load, wait};
 
 use crate::{ENGINE, Scratch, assert_refused, tight};
@@ -31,7 +33,11 @@ const MATH_MODULE: &str = r#"
   (func (export "docs:math/whole@0.1.0#crash") unreachable)
   (func (export "twice") (param i64) (result i64) (i64.mul (local.get 0) (i64.const 2)))"#;
 
-pub(crate) fn load_as(bytes: Vec<u8>, kind: ComponentKind, grants: Grants) -> Result<Component, Error> {
+pub(crate) fn load_as(
+    bytes: Vec<u8>,
+    kind: ComponentKind,
+    grants: Grants,
+) -> Result<Component, Error> {
     let bytes = ComponentBytes::new(bytes, kind);
     wait(async move { Component::load_with(&ENGINE, bytes, grants, Missing::Refused).await })
 }
@@ -51,7 +57,10 @@ fn each_exported_function_is_a_tool() {
     names.sort_unstable();
     assert_eq!(names, ["twice", "whole_add", "whole_check", "whole_crash", "whole_spin"]);
     let add = component.tool("whole_add").expect("the tool").definition();
-    assert_eq!(add.description, "Calls the function `docs:math/whole@0.1.0#add(a: u32, b: u32) -> u32`.");
+    assert_eq!(
+        add.description,
+        "Calls the function `docs:math/whole@0.1.0#add(a: u32, b: u32) -> u32`."
+    );
     let whole = json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX });
     assert_eq!(add.output, Some(whole.clone()));
     let object = json!({
@@ -79,7 +88,11 @@ fn each_exported_function_is_a_tool() {
         ("whole_spin", "{}", "timeout/fuel"),
         ("whole_crash", "{}", "handler_raised/unreachable"),
     ] {
-        assert_eq!(ending(&call(&component, tool, arguments, tight()).result), end, "{tool} {arguments}");
+        assert_eq!(
+            ending(&call(&component, tool, arguments, tight()).result),
+            end,
+            "{tool} {arguments}"
+        );
     }
 }
 
@@ -94,7 +107,8 @@ fn the_export_of_a_runtime_is_no_tool() {
     let module = r#"(func (export "exports#init")) (func (export "f"))"#;
     assert_eq!(names(wit, module), ["f"]);
     // Interfaces of an author, which have another function or a package.
-    let wit = "package a:b; world plain { export exports: interface { init: func(); more: func(); } }";
+    let wit =
+        "package a:b; world plain { export exports: interface { init: func(); more: func(); } }";
     let module = r#"(func (export "exports#init")) (func (export "exports#more"))"#;
     assert_eq!(names(wit, module), ["exports_init", "exports_more"]);
     let wit = "package a:b; interface exports { init: func(); } world plain { export exports; }";
@@ -142,7 +156,8 @@ fn a_function_with_a_long_name_gets_a_short_one() {
     let component = functions(&wit, &module).expect("it loads");
     // The digests are of the full names: `printf %s NAME | sha256sum`.
     let short = format!("{}_9537c5fdf1", "x".repeat(53));
-    let named = component.definitions().map(|tool| (&*tool.name, tool.attributes.get("title").cloned()));
+    let named =
+        component.definitions().map(|tool| (&*tool.name, tool.attributes.get("title").cloned()));
     let other = format!("{}_6eb879f129", "x".repeat(53));
     let expected = [("f", None), (&*short, Some(json!(long))), (&*other, Some(json!(longer)))];
     assert_eq!(named.collect::<BTreeMap<_, _>>(), BTreeMap::from(expected));
@@ -155,16 +170,24 @@ fn functions_that_cannot_be_tools_are_named() {
     let (definition, component): (Is, Is) = (Error::is_definition, Error::is_component);
     let resource = "package a:b@0.1.0; interface i { resource r; make: func() -> own<r>; } world plain { export i; }";
     let make = r#"(func (export "a:b/i@0.1.0#make") (result i32) (i32.const 1))"#;
-    let future = "package a:b@0.1.0; interface i { f: func(a: future<u32>); } world plain { export i; }";
-    let stream = "package a:b@0.1.0; interface i { f: func(a: stream<u8>); } world plain { export i; }";
+    let future =
+        "package a:b@0.1.0; interface i { f: func(a: future<u32>); } world plain { export i; }";
+    let stream =
+        "package a:b@0.1.0; interface i { f: func(a: stream<u8>); } world plain { export i; }";
     let take = r#"(func (export "a:b/i@0.1.0#f") (param i32))"#;
     // A function that is `async` is lifted like an ordinary one, with a callback, or with a stack of its own.
-    let asynchronous = "package a:b@0.1.0; interface i { f: async func(a: u32); } world plain { export i; }";
+    let asynchronous =
+        "package a:b@0.1.0; interface i { f: async func(a: u32); } world plain { export i; }";
     let callback = r#"(func (export "[async-lift]a:b/i@0.1.0#f") (param i32) (result i32) (i32.const 0))
         (func (export "[callback][async-lift]a:b/i@0.1.0#f") (param i32 i32 i32) (result i32) (i32.const 0))"#;
     let stackful = r#"(func (export "[async-lift-stackful]a:b/i@0.1.0#f") (param i32))"#;
     for (wit, module, is, needle) in [
-        (resource, make, definition, "`a:b/i@0.1.0#make` cannot be a tool: it takes or returns a resource"),
+        (
+            resource,
+            make,
+            definition,
+            "`a:b/i@0.1.0#make` cannot be a tool: it takes or returns a resource",
+        ),
         (future, take, component, "component async"),
         (stream, take, component, "component async"),
         (asynchronous, take, component, "component async"),
@@ -177,11 +200,20 @@ fn functions_that_cannot_be_tools_are_named() {
     // Types of which each names the one before twice.
     let mut types = "type t0 = u32;".to_owned();
     for level in 0..12 {
-        types += &format!("record r{level} {{ a: t{level}, b: t{level} }} type t{} = r{level};", level + 1);
+        types += &format!(
+            "record r{level} {{ a: t{level}, b: t{level} }} type t{} = r{level};",
+            level + 1
+        );
     }
-    let wit = format!("package a:b@0.1.0; interface i {{ {types} f: func(t: t12); }} world plain {{ export i; }}");
+    let wit = format!(
+        "package a:b@0.1.0; interface i {{ {types} f: func(t: t12); }} world plain {{ export i; }}"
+    );
     let loaded = functions(&wit, r#"(func (export "a:b/i@0.1.0#f") (param i32))"#);
-    assert_refused(loaded, definition, "#f` cannot be a tool: it takes or returns types with more than 1500 parts");
+    assert_refused(
+        loaded,
+        definition,
+        "#f` cannot be a tool: it takes or returns types with more than 1500 parts",
+    );
 }
 
 pub(crate) fn command(change: impl FnOnce(&mut Command)) -> ComponentKind {
@@ -221,28 +253,64 @@ fn a_program_is_a_tool() {
     let refused = call(&module, "tool", r#"{"args": "write"}"#, limits).result;
     assert_eq!(ending(&refused), "refusal/invalid_arguments");
     for (is_ok, end) in [(true, "ok"), (false, "error")] {
-        let component = load_as(command_component(is_ok), command(|_| {}), Grants::default()).expect("it loads");
+        let component = load_as(command_component(is_ok), command(|_| {}), Grants::default())
+            .expect("it loads");
         assert_eq!(ending(&call(&component, "tool", "{}", limits).result), end);
     }
 }
 
 #[test]
 fn the_settings_say_how_a_program_is_called() {
-    let words = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+    let words =
+        |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
     let limits = Limits::default().with_fuel(200_000_000);
     for (argv, stdin, output, arguments, expected) in [
-        (words(&["write", "<{a}>"]), CommandInput::Nothing, CommandOutput::Text, r#"{"a": "x y"}"#, json!("<x y>")),
-        (words(&["write", "[{a}]"]), CommandInput::Nothing, CommandOutput::Json, r#"{"a": "1"}"#, json!([1])),
-        (words(&["write", "[{a}]"]), CommandInput::Nothing, CommandOutput::Json, r#"{"a": "x"}"#, json!("[x]")),
-        (words(&["copy"]), CommandInput::Json, CommandOutput::Json, r#"{"any": [1.50]}"#, json!({ "any": [1.5] })),
-        (words(&["copy"]), CommandInput::Text, CommandOutput::Text, r#"{"stdin": "{}"}"#, json!("{}")),
+        (
+            words(&["write", "<{a}>"]),
+            CommandInput::Nothing,
+            CommandOutput::Text,
+            r#"{"a": "x y"}"#,
+            json!("<x y>"),
+        ),
+        (
+            words(&["write", "[{a}]"]),
+            CommandInput::Nothing,
+            CommandOutput::Json,
+            r#"{"a": "1"}"#,
+            json!([1]),
+        ),
+        (
+            words(&["write", "[{a}]"]),
+            CommandInput::Nothing,
+            CommandOutput::Json,
+            r#"{"a": "x"}"#,
+            json!("[x]"),
+        ),
+        (
+            words(&["copy"]),
+            CommandInput::Json,
+            CommandOutput::Json,
+            r#"{"any": [1.50]}"#,
+            json!({ "any": [1.5] }),
+        ),
+        (
+            words(&["copy"]),
+            CommandInput::Text,
+            CommandOutput::Text,
+            r#"{"stdin": "{}"}"#,
+            json!("{}"),
+        ),
         (words(&["copy"]), CommandInput::Nothing, CommandOutput::Text, "{}", json!("")),
     ] {
         let kind = command(|command| {
             (command.argv, command.stdin, command.output) = (argv, stdin, output);
         });
         let component = load_as(command_module(), kind, Grants::default()).expect("it loads");
-        assert_eq!(value(&call(&component, "tool", arguments, limits).result), expected, "{arguments}");
+        assert_eq!(
+            value(&call(&component, "tool", arguments, limits).result),
+            expected,
+            "{arguments}"
+        );
     }
 }
 
@@ -251,9 +319,14 @@ fn a_program_has_the_files_that_it_is_granted() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     std::fs::write(folder.path().join("note.txt"), "milk").expect("written");
     let mut grants = Grants::default();
-    grants.directories.push(Directory::new("/data", folder.path(), Access::Read).expect("a directory"));
+    grants
+        .directories
+        .push(Directory::new("/data", folder.path(), Access::Read).expect("a directory"));
     let component = load_as(command_module(), command(|_| {}), grants).expect("it loads");
-    assert_eq!(value(&call(&component, "tool", r#"{"args": ["note"]}"#, Limits::default()).result), json!("milk"));
+    assert_eq!(
+        value(&call(&component, "tool", r#"{"args": ["note"]}"#, Limits::default()).result),
+        json!("milk")
+    );
 }
 
 /// The settings of a command are not kept with its code.
@@ -261,20 +334,26 @@ fn a_program_has_the_files_that_it_is_granted() {
 fn the_cache_keeps_one_command_for_all_settings() {
     let scratch = Scratch::new();
     for (argv, is_cached, expected) in [("a", false, "a"), ("b", true, "b")] {
-        let kind = command(|command| command.argv = Some(vec!["write".to_owned(), argv.to_owned()]));
+        let kind =
+            command(|command| command.argv = Some(vec!["write".to_owned(), argv.to_owned()]));
         let (engine, bytes) = (scratch.engine(), ComponentBytes::new(command_module(), kind));
-        let component = wait(async move { Component::load(&engine, bytes).await }).expect("it loads");
+        let component =
+            wait(async move { Component::load(&engine, bytes).await }).expect("it loads");
         assert_eq!(component.is_cached(), is_cached);
         let description = &component.tools()[0].definition().description;
         assert!(description.contains(&format!("tool write {argv}`")), "{description}");
-        assert_eq!(value(&call(&component, "tool", "{}", Limits::default()).result), json!(expected));
+        assert_eq!(
+            value(&call(&component, "tool", "{}", Limits::default()).result),
+            json!(expected)
+        );
     }
     let engine = scratch.engine();
     let bytes = functions_component(MATH, MATH_MODULE);
     let bytes = ComponentBytes::new(bytes, ComponentKind::Functions);
     for is_cached in [false, true] {
         let (engine, bytes) = (engine.clone(), bytes.clone());
-        let component = wait(async move { Component::load(&engine, bytes).await }).expect("it loads");
+        let component =
+            wait(async move { Component::load(&engine, bytes).await }).expect("it loads");
         assert_eq!((component.is_cached(), component.tools().len()), (is_cached, 5));
     }
 }
@@ -291,19 +370,31 @@ fn what_a_component_can_be_used_as_is_proposed() {
         assert_eq!(Examination::of(&bytes).expect("a component").proposal(), proposal);
         let Some(proposal) = proposal else { continue };
         let error = load(&ENGINE, bytes).expect_err("it has no tools");
-        assert!(error.is_component() && error.hint().contains(&format!("`as = \"{proposal}\"`")), "{error:?}");
+        assert!(
+            error.is_component() && error.hint().contains(&format!("`as = \"{proposal}\"`")),
+            "{error:?}"
+        );
     }
     for (text, names) in [
         ("(memory (export \"memory\") i64 1)", "64-bit memory"),
-        ("(import \"wasi\" \"thread-spawn\" (func (param i32) (result i32))) (memory 1 1 shared)", "threads"),
+        (
+            "(import \"wasi\" \"thread-spawn\" (func (param i32) (result i32))) (memory 1 1 shared)",
+            "threads",
+        ),
     ] {
         let exit = r#"(import "wasi_snapshot_preview1" "proc_exit" (func (param i32)))"#;
         let program = module(&format!(r#"(module {exit} {text} (func (export "_start")))"#));
-        assert_refused(load_as(program, command(|_| {}), Grants::default()), Error::is_component, names);
+        assert_refused(
+            load_as(program, command(|_| {}), Grants::default()),
+            Error::is_component,
+            names,
+        );
     }
-    let not_a_command = load_as(functions_component(MATH, MATH_MODULE), command(|_| {}), Grants::default());
+    let not_a_command =
+        load_as(functions_component(MATH, MATH_MODULE), command(|_| {}), Grants::default());
     assert_refused(not_a_command, Error::is_component, "does not export `wasi:cli/run@0.2`");
-    let not_functions = load_as(command_component(true), ComponentKind::Functions, Grants::default());
+    let not_functions =
+        load_as(command_component(true), ComponentKind::Functions, Grants::default());
     assert_refused(not_functions, Error::is_component, "it exports no function");
 }
 
@@ -329,7 +420,11 @@ fn an_import_of_plain_functions_is_denied_at_its_use() {
     let component = component.expect("it loads");
     // A result that is an error, and the first case of the variant.
     for (tool, expected) in [("idle", 7), ("fault", 10)] {
-        assert_eq!(value(&call(&component, tool, "{}", Limits::default()).result), json!(expected), "{tool}");
+        assert_eq!(
+            value(&call(&component, tool, "{}", Limits::default()).result),
+            json!(expected),
+            "{tool}"
+        );
     }
 }
 
@@ -339,34 +434,61 @@ fn modules_that_cannot_be_adapted_are_refused() {
     let module = command_module();
     let with = |text: &str| {
         let start = r#"(import "wasi_snapshot_preview1" "proc_exit" (func (param i32)))"#;
-        let text = format!("(module {start} {text} (memory (export \"memory\") 1) (func (export \"_start\")))");
+        let text = format!(
+            "(module {start} {text} (memory (export \"memory\") 1) (func (export \"_start\")))"
+        );
         toolcell_test_guests::module(&text)
     };
     for (bytes, needle) in [
         (module[..module.len() - 9].to_vec(), "malformed"),
-        (with(r#"(import "env" "f" (func))"#), "a module that imports `env::f`, which WASI preview 1 does not have"),
-        (with(r#"(import "wasi_snapshot_preview1" "sock_open" (func))"#), "`wasi_snapshot_preview1::sock_open`"),
-        (with(&r#"(import "env" "f" (func))"#.repeat(20)), "`env::f`, `env::f`, `env::f` and 17 more"),
         (
-            toolcell_test_guests::module("(module (import \"wasi_unstable\" \"f\" (func)) (func (export \"_start\")))"),
+            with(r#"(import "env" "f" (func))"#),
+            "a module that imports `env::f`, which WASI preview 1 does not have",
+        ),
+        (
+            with(r#"(import "wasi_snapshot_preview1" "sock_open" (func))"#),
+            "`wasi_snapshot_preview1::sock_open`",
+        ),
+        (
+            with(&r#"(import "env" "f" (func))"#.repeat(20)),
+            "`env::f`, `env::f`, `env::f` and 17 more",
+        ),
+        (
+            toolcell_test_guests::module(
+                "(module (import \"wasi_unstable\" \"f\" (func)) (func (export \"_start\")))",
+            ),
             "imports `wasi_unstable::f`",
         ),
-        (toolcell_test_guests::module("(module (func (export \"_start\")))"), "module cannot be adapted"),
+        (
+            toolcell_test_guests::module("(module (func (export \"_start\")))"),
+            "module cannot be adapted",
+        ),
     ] {
-        assert_refused(load_as(bytes, command(|_| {}), Grants::default()), Error::is_component, needle);
+        assert_refused(
+            load_as(bytes, command(|_| {}), Grants::default()),
+            Error::is_component,
+            needle,
+        );
     }
     // A custom section that an encoder would read: `component-type`, and nothing of use in it.
     let name = b"component-type:x";
     let custom = [&[0, name.len() as u8 + 4, name.len() as u8][..], name, &[1, 2, 3]].concat();
-    let component = load_as([module, custom].concat(), command(|_| {}), Grants::default()).expect("it loads");
-    assert_eq!(value(&call(&component, "tool", r#"{"args": ["write", "x"]}"#, Limits::default()).result), json!("x"));
+    let component =
+        load_as([module, custom].concat(), command(|_| {}), Grants::default()).expect("it loads");
+    assert_eq!(
+        value(&call(&component, "tool", r#"{"args": ["write", "x"]}"#, Limits::default()).result),
+        json!("x")
+    );
 }
 
 #[test]
 fn later_versions_of_wasi_are_named() {
     for name in ["wasi:cli/stdin@0.3.0", "wasi:sockets/types@0.3.0", "wasi:http/handler@0.3.1"] {
         let error = load(&ENGINE, importing(name)).expect_err("it is refused");
-        assert!(error.is_component() && error.to_string().contains(&format!("WASI 0.3 (`{name}`)")), "{error}");
+        assert!(
+            error.is_component() && error.to_string().contains(&format!("WASI 0.3 (`{name}`)")),
+            "{error}"
+        );
         assert!(error.hint().contains("for WASI 0.2"), "{}", error.hint());
     }
 }

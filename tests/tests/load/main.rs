@@ -13,12 +13,15 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use toolcell::{Component, Definition, Engine, EngineBuilder, Error, Examination, Limits, Optimise, Standing};
+use toolcell::{
+    Component, Definition, Engine, EngineBuilder, Error, Examination, Limits, Optimise, Standing,
+};
 use toolcell_test_guests::{Answer, Hostile, bare_hello, bytes};
 use toolcell_tests::binary::{COMPONENT, CUSTOM, MODULE, list, of_component, section};
 use toolcell_tests::{call, ending, load, load_ending};
 
-static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::builder().cells(4).build().expect("an engine"));
+static ENGINE: LazyLock<Engine> =
+    LazyLock::new(|| Engine::builder().cells(4).build().expect("an engine"));
 
 fn echo() -> Hostile {
     Hostile::answering(Answer::Echo)
@@ -75,9 +78,14 @@ fn every_truncation_is_refused() {
     let whole = echo().component();
     for end in 0..whole.len() {
         match load(&ENGINE, whole[..end].to_vec()) {
-            Ok(component) => assert!(whole[end] == CUSTOM && answers(&component), "{end} of {}", whole.len()),
+            Ok(component) => {
+                assert!(whole[end] == CUSTOM && answers(&component), "{end} of {}", whole.len())
+            }
             Err(error) => {
-                assert!(error.is_component() && !error.to_string().contains("engine panicked"), "{end}: {error}");
+                assert!(
+                    error.is_component() && !error.to_string().contains("engine panicked"),
+                    "{end}: {error}"
+                );
                 assert!(!error.hint().is_empty());
             }
         }
@@ -90,7 +98,8 @@ fn mutated_components_do_no_harm() {
     let whole = echo().component();
     let mut state = 1_u64;
     let mut dice = |below: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below
     };
     let mut loaded = 0;
@@ -107,11 +116,17 @@ fn mutated_components_do_no_harm() {
             Err(error) => {
                 let kinds = [error.is_component(), error.is_definition(), error.is_not_granted()];
                 assert_eq!(kinds.iter().filter(|is| **is).count(), 1, "{round}: {error:?}");
-                assert!(!error.to_string().contains("engine panicked") && !error.hint().is_empty(), "{round}: {error}");
+                assert!(
+                    !error.to_string().contains("engine panicked") && !error.hint().is_empty(),
+                    "{round}: {error}"
+                );
             }
         }
     }
-    assert!((1..299).contains(&loaded), "{loaded} of 300 load: the mutations are too mild or too rough");
+    assert!(
+        (1..299).contains(&loaded),
+        "{loaded} of 300 load: the mutations are too mild or too rough"
+    );
     assert!(answers(&load(&ENGINE, whole).expect("the component itself")));
 }
 
@@ -123,10 +138,18 @@ fn definitions_that_cannot_be_served() {
         (Hostile { name: "not a name", ..echo() }, definition, "`not a name` is not a tool name"),
         (Hostile { name: "", ..echo() }, definition, "`` is not a tool name"),
         (Hostile { name: long, ..echo() }, definition, "is not a tool name"),
-        (Hostile { name: "a\u{1b}[31m", ..echo() }, definition, r"`a\u{1b}[31m` is not a tool name"),
+        (
+            Hostile { name: "a\u{1b}[31m", ..echo() },
+            definition,
+            r"`a\u{1b}[31m` is not a tool name",
+        ),
         (Hostile { listed: 2, ..echo() }, definition, "two tools of this name"),
         (Hostile { listed: 0, ..echo() }, component, "returns no tools"),
-        (Hostile { parameters: Some(r#"{"type": "array"}"#), ..echo() }, definition, "arguments are always an object"),
+        (
+            Hostile { parameters: Some(r#"{"type": "array"}"#), ..echo() },
+            definition,
+            "arguments are always an object",
+        ),
         (Hostile { parameters: Some("{"), ..echo() }, definition, "`hostile` is not valid"),
         (
             Hostile { parameters: Some(r#"{"$ref": "http://127.0.0.1:9/x"}"#), ..echo() },
@@ -160,7 +183,10 @@ fn imports_that_no_cell_has_are_refused_by_name() {
     assert_eq!(examination.size, bytes.len() as u64);
     let expected = (name.to_owned(), Standing::NeedsGrant);
     assert_eq!(examination.imports, std::slice::from_ref(&expected));
-    assert_eq!(examination.ungranted(&toolcell::Grants::default()).collect::<Vec<_>>(), [&expected]);
+    assert_eq!(
+        examination.ungranted(&toolcell::Grants::default()).collect::<Vec<_>>(),
+        [&expected]
+    );
     assert_refused(load(&ENGINE, bytes), Error::is_not_granted, name);
 }
 
@@ -177,9 +203,10 @@ fn a_bare_component_imports_nothing() {
 #[test]
 fn an_unknown_tool_is_told_from_a_slip_of_the_hand() {
     let component = load(&ENGINE, bytes("desk")).expect("it loads");
-    for (asked, hint) in
-        [("book-table", "did you mean `book_table`?"), ("weather", "there are: book_table, submit_plan")]
-    {
+    for (asked, hint) in [
+        ("book-table", "did you mean `book_table`?"),
+        ("weather", "there are: book_table, submit_plan"),
+    ] {
         let error = component.tool(asked).expect_err("no such tool");
         assert!(error.is_unknown_tool() && error.to_string().contains(asked), "{error}");
         assert_eq!(error.hint(), hint);
@@ -192,8 +219,14 @@ fn what_is_bigger_than_a_slot_works_on_demand() {
     let scratch = Scratch::new();
     for (more_memories, pooled) in [(0, true), (3, true), (4, false), (7, false)] {
         for cached in [false, true] {
-            let component = load(&scratch.engine(), Hostile { more_memories, ..echo() }.component()).expect("it loads");
-            assert_eq!((component.is_pooled(), component.is_cached()), (pooled, cached), "{more_memories}");
+            let component =
+                load(&scratch.engine(), Hostile { more_memories, ..echo() }.component())
+                    .expect("it loads");
+            assert_eq!(
+                (component.is_pooled(), component.is_cached()),
+                (pooled, cached),
+                "{more_memories}"
+            );
             assert!(answers(&component), "{more_memories}");
         }
     }
@@ -223,7 +256,9 @@ impl Scratch {
     }
 
     fn files(&self, extension: &str) -> Vec<PathBuf> {
-        let entries = fs::read_dir(self.path()).expect("the cache").map(|entry| entry.expect("an entry").path());
+        let entries = fs::read_dir(self.path())
+            .expect("the cache")
+            .map(|entry| entry.expect("an entry").path());
         entries.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
     }
 }
@@ -237,9 +272,12 @@ fn the_second_load_comes_from_the_cache() {
     assert_eq!([first.compile_time().is_some(), second.compile_time().is_some()], [true, false]);
     assert_eq!(first.examination(), second.examination());
     assert!(first.definitions().eq(second.definitions()));
-    let [one, two] =
-        [first, second].map(|component| call(&component, "calculator", r#"{"expression": "6 * 7"}"#, tight()));
-    assert_eq!((one.result.value().expect("an answer").as_str(), one.usage.fuel), ("42", two.usage.fuel));
+    let [one, two] = [first, second]
+        .map(|component| call(&component, "calculator", r#"{"expression": "6 * 7"}"#, tight()));
+    assert_eq!(
+        (one.result.value().expect("an answer").as_str(), one.usage.fuel),
+        ("42", two.usage.fuel)
+    );
     assert_eq!(one.result, two.result);
 }
 
@@ -343,20 +381,34 @@ fn a_cache_that_cannot_be_used() {
 /// for those.
 #[test]
 fn proposals_that_are_off_are_refused() {
-    let named = |names: &str| format!("the component uses WebAssembly proposals that this host disables: {names}");
+    let named = |names: &str| {
+        format!("the component uses WebAssembly proposals that this host disables: {names}")
+    };
     for (text, names) in [
         ("(tag $e) (func (throw $e))", "exceptions"),
         ("(type (struct (field i32)))", "garbage collection"),
-        ("(type $a (array i8)) (func (drop (array.new_default $a (i32.const -1))))", "garbage collection"),
+        (
+            "(type $a (array i8)) (func (drop (array.new_default $a (i32.const -1))))",
+            "garbage collection",
+        ),
         ("(func (param anyref) (drop (ref.cast (ref i31) (local.get 0))))", "garbage collection"),
         ("(type $f (func)) (func (param (ref null $f)))", "typed function references"),
-        ("(func (param v128 v128) (drop (i8x16.relaxed_swizzle (local.get 0) (local.get 1))))", "relaxed vectors"),
-        ("(func (drop (memory.atomic.wait32 (i32.const 0) (i32.const 0) (i64.const 0))))", "threads"),
+        (
+            "(func (param v128 v128) (drop (i8x16.relaxed_swizzle (local.get 0) (local.get 1))))",
+            "relaxed vectors",
+        ),
+        (
+            "(func (drop (memory.atomic.wait32 (i32.const 0) (i32.const 0) (i64.const 0))))",
+            "threads",
+        ),
         ("(memory 1 1 shared)", "threads"),
         ("(type $f (func)) (type (cont $f))", "garbage collection, stack switching"),
         ("(memory i64 1)", "64-bit memory"),
         ("(memory 1 (pagesize 1))", "custom page sizes"),
-        ("(func (param i64 i64) (result i64 i64) (i64.mul_wide_s (local.get 0) (local.get 1)))", "wide arithmetic"),
+        (
+            "(func (param i64 i64) (result i64 i64) (i64.mul_wide_s (local.get 0) (local.get 1)))",
+            "wide arithmetic",
+        ),
         ("(tag $e) (func (throw $e)) (memory i64 1)", "64-bit memory, exceptions"),
     ] {
         let loaded = load(&ENGINE, toolcell_test_guests::with_text(text));
@@ -369,7 +421,11 @@ fn proposals_that_are_off_are_refused() {
         (0x1e, "component error contexts"),
     ] {
         let canon = section(of_component::CANON, &list(1, &[function]));
-        assert_refused(load(&ENGINE, [echo().component(), canon].concat()), Error::is_component, &named(names));
+        assert_refused(
+            load(&ENGINE, [echo().component(), canon].concat()),
+            Error::is_component,
+            &named(names),
+        );
     }
     // A component that would run something by itself: its first function, without arguments and results.
     let starts = [echo().component(), section(of_component::START, &[0, 0, 0])].concat();

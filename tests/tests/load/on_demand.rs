@@ -46,7 +46,8 @@ impl Filed {
     /// How a call of its only tool ends.
     fn ending(&self) -> String {
         let tool = self.component.tools()[0].definition().name.clone();
-        let arguments = if tool == "calculator" { r#"{"expression": "6 * 7"}"# } else { r#"{"name": "Ada"}"# };
+        let arguments =
+            if tool == "calculator" { r#"{"expression": "6 * 7"}"# } else { r#"{"name": "Ada"}"# };
         // A call that compiles first waits for that, which takes long on a busy machine.
         let limits = Limits::default().with_timeout(Duration::from_secs(300));
         ending(&call(&self.component, &tool, arguments, limits).result)
@@ -62,7 +63,12 @@ impl Filed {
 }
 
 fn engine(scratch: &Scratch, linked_bytes: u64) -> Engine {
-    scratch.builder().optimise(Optimise::First).linked_bytes(linked_bytes).build().expect("an engine")
+    scratch
+        .builder()
+        .optimise(Optimise::First)
+        .linked_bytes(linked_bytes)
+        .build()
+        .expect("an engine")
 }
 
 #[test]
@@ -72,7 +78,10 @@ fn code_in_the_cache_is_linked_at_the_first_call() {
     let engine = engine(&scratch, u64::MAX);
     let lazy = Filed::load(&scratch, &engine, "calculator");
     assert!(eager.definitions().eq(lazy.component.definitions()));
-    assert_eq!((lazy.component.is_cached(), lazy.component.code(), engine.linked_bytes()), (true, eager.code(), 0));
+    assert_eq!(
+        (lazy.component.is_cached(), lazy.component.code(), engine.linked_bytes()),
+        (true, eager.code(), 0)
+    );
     assert!(lazy.answers() && engine.linked_bytes() > 0);
     assert_eq!(lazy.reads(), 0, "what is in the cache is not read again");
 }
@@ -86,7 +95,10 @@ fn code_over_the_budget_is_released_and_linked_again() {
         assert!(one.answers());
         let alone = engine.linked_bytes();
         assert!(other.answers());
-        assert!(alone > 0 && engine.linked_bytes() > 0 && engine.linked_bytes() != alone, "both are kept");
+        assert!(
+            alone > 0 && engine.linked_bytes() > 0 && engine.linked_bytes() != alone,
+            "both are kept"
+        );
     }
     assert_eq!((one.reads(), other.reads()), (0, 0));
 }
@@ -96,7 +108,8 @@ fn code_over_the_budget_is_released_and_linked_again() {
 fn code_that_is_no_longer_in_the_cache_is_compiled_again_from_the_same_bytes() {
     let scratch = Scratch::new();
     let engine = engine(&scratch, 1);
-    let [one, other] = ["one", "other"].map(|name| Filed::of(&scratch, &engine, name, patient(name)));
+    let [one, other] =
+        ["one", "other"].map(|name| Filed::of(&scratch, &engine, name, patient(name)));
     let released = || {
         assert!(other.answers(), "which releases the first");
         scratch.files("mac").into_iter().for_each(|mac| fs::remove_file(mac).expect("removed"));

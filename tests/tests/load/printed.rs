@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolcell::{
-    CallOptions, CallResult, Command, CommandOutput, Event, Executor, Failure, Grants, Limits, Media, Outcome, Part,
-    ToolCall,
+    CallOptions, CallResult, Command, CommandOutput, Event, Executor, Failure, Grants, Limits,
+    Media, Outcome, Part, ToolCall,
 };
 use toolcell_test_guests::command_module;
 use toolcell_tests::{call, ending, wait};
@@ -16,20 +16,26 @@ use crate::kinds::{command, load_as};
 #[test]
 fn output_that_is_no_text_is_kept() {
     let run = |change: fn(&mut Command)| {
-        let component = load_as(command_module(), command(change), Grants::default()).expect("it loads");
+        let component =
+            load_as(command_module(), command(change), Grants::default()).expect("it loads");
         let result = call(&component, "tool", r#"{"args": ["u"]}"#, Limits::default()).result;
         let CallResult::Outcome(Outcome::Ok(output)) = result else { panic!("{result:?}") };
         output
     };
     let text = run(|_| {});
     assert_eq!(text.value.to_value(), json!("ok\u{fffd}"));
-    assert!(matches!(&*text.parts, [Part::Text { text }] if text.contains("not UTF-8 at byte 2")), "{text:?}");
+    assert!(
+        matches!(&*text.parts, [Part::Text { text }] if text.contains("not UTF-8 at byte 2")),
+        "{text:?}"
+    );
     let bytes = run(|command| command.output = CommandOutput::Bytes);
     assert_eq!(bytes.message.as_deref(), Some("3 bytes of application/octet-stream"));
     let image = run(|command| {
         (command.output, command.media_type) = (CommandOutput::Bytes, Some("image/png".to_owned()));
     });
-    let Some(Part::Image(Media { mime_type, data })) = image.parts.first() else { panic!("{image:?}") };
+    let Some(Part::Image(Media { mime_type, data })) = image.parts.first() else {
+        panic!("{image:?}")
+    };
     assert_eq!((&**mime_type, &**data), ("image/png", &b"ok\xff"[..]));
 }
 
@@ -51,7 +57,8 @@ fn a_program_that_is_ended_keeps_what_it_printed() {
             }
         });
         let (tool, call) = (module.tools()[0].clone(), ToolCall::new("1", "tool", arguments));
-        let result = wait(async move { executor.call(&tool, call, CallOptions::default()).await }).result;
+        let result =
+            wait(async move { executor.call(&tool, call, CallOptions::default()).await }).result;
         assert_eq!(ending(&result), end);
         let cause = &serde_json::to_value(&result).expect("JSON")["tool_error"]["cause"];
         let data = Failure::of(&result).and_then(|failure| Some(failure.data()?.to_value()));

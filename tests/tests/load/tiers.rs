@@ -23,7 +23,11 @@ impl Workshop {
         let shop = Self { guest, scratch: Scratch::new() };
         for (tier, optimise) in [("quick", Optimise::Never), ("optimised", Optimise::First)] {
             let made = Scratch::new();
-            load(&made.builder().optimise(optimise).build().expect("an engine"), shop.guest.clone()).expect("it loads");
+            load(
+                &made.builder().optimise(optimise).build().expect("an engine"),
+                shop.guest.clone(),
+            )
+            .expect("it loads");
             fs::copy(&made.files("code")[0], shop.file(tier)).expect("copied");
         }
         shop
@@ -49,7 +53,11 @@ impl Workshop {
             r#"cd "{}"; tier=${{0%/*}}; echo $tier >>orders; case $tier in optimised) {optimised};; esac; exec cat $tier"#,
             self.scratch.0.path().display()
         );
-        self.scratch.builder().compile_in("/bin/sh", ["-c", script.as_str()], Duration::from_secs(seconds))
+        self.scratch.builder().compile_in(
+            "/bin/sh",
+            ["-c", script.as_str()],
+            Duration::from_secs(seconds),
+        )
     }
 
     fn load(&self, engine: EngineBuilder) -> (Engine, Component) {
@@ -79,7 +87,11 @@ fn it_answers_before_it_is_optimised() {
     assert!(answers(&component));
     assert_eq!((component.code(), component.is_cached()), (Code::Quick, false));
     let (_, other) = shop.load(shop.scratch.builder().optimise(Optimise::Never));
-    assert_eq!((other.code(), other.is_cached()), (Code::Unoptimised, true), "the quick code was not kept");
+    assert_eq!(
+        (other.code(), other.is_cached()),
+        (Code::Unoptimised, true),
+        "the quick code was not kept"
+    );
 
     fs::write(gate, "go\n").expect("the optimiser is at the gate");
     assert_eq!(last(&component), Code::Optimised);
@@ -98,8 +110,11 @@ fn it_answers_before_it_is_optimised() {
 #[test]
 fn the_next_process_optimises_what_this_one_did_not() {
     let shop = Workshop::new(echo().component());
-    for (script, code) in [("kill -TERM $$", Code::Unoptimised), ("exit 4", Code::Unoptimised), (":", Code::Optimised)]
-    {
+    for (script, code) in [
+        ("kill -TERM $$", Code::Unoptimised),
+        ("exit 4", Code::Unoptimised),
+        (":", Code::Optimised),
+    ] {
         let (_, component) = shop.load(shop.builder(script));
         assert_eq!(last(&component), code, "{script}");
         assert!(answers(&component));
@@ -113,7 +128,11 @@ fn what_cannot_be_optimised_is_tried_once() {
     for script in ["kill -XCPU $$", "exit 3", "exit 101"] {
         let shop = Workshop::new(echo().component());
         let (engine, component) = shop.load(shop.builder(script));
-        assert_eq!((last(&component), component.code()), (Code::Unoptimised, Code::Unoptimised), "{script}");
+        assert_eq!(
+            (last(&component), component.code()),
+            (Code::Unoptimised, Code::Unoptimised),
+            "{script}"
+        );
         assert!(answers(&component));
         let again = load(&engine, shop.guest.clone()).expect("it loads");
         assert_eq!((last(&again), again.is_cached()), (Code::Unoptimised, true));
@@ -137,7 +156,10 @@ fn an_engine_without_a_cache_tries_once_too() {
         r#"cd "{}"; echo $0 >>orders; case $0 in quick*) exec cat quick;; esac; exit 3"#,
         shop.scratch.0.path().display()
     );
-    let engine = Engine::builder().compile_in("/bin/sh", ["-c", &script], Duration::from_secs(60)).build().unwrap();
+    let engine = Engine::builder()
+        .compile_in("/bin/sh", ["-c", &script], Duration::from_secs(60))
+        .build()
+        .unwrap();
     for _ in 0..2 {
         assert_eq!(last(&load(&engine, shop.guest.clone()).expect("it loads")), Code::Unoptimised);
     }
@@ -149,7 +171,8 @@ fn an_engine_without_a_cache_tries_once_too() {
 fn a_dropped_component_ends_its_optimiser() {
     let shop = Workshop::new(echo().component());
     let held = shop.fifo("held");
-    let (_engine, component) = shop.load(shop.builder("exec 3>held; echo begun >&3; exec sleep 60"));
+    let (_engine, component) =
+        shop.load(shop.builder("exec 3>held; echo begun >&3; exec sleep 60"));
     let mut pipe = fs::File::open(held).expect("the optimiser holds the other end");
     let mut begun = [0; 6];
     pipe.read_exact(&mut begun).expect("it has begun");
@@ -200,7 +223,11 @@ fn both_tiers_answer_alike_on_the_same_fuel() {
         (bytes("calculator"), "calculator", r#"{"expression": "2 * (3 + 4) - sqrt(16) / 0.1"}"#),
         (bytes("calculator"), "calculator", r#"{"expression": "("}"#),
         (bytes("jq"), "jq", r#"{"filter": "map(.a * 2) | add", "input": [{"a": 1}, {"a": 2.5}]}"#),
-        (bytes("text_stats"), "text_stats", r#"{"text": "One sentence. And one more, with ünïcode."}"#),
+        (
+            bytes("text_stats"),
+            "text_stats",
+            r#"{"text": "One sentence. And one more, with ünïcode."}"#,
+        ),
         (Hostile::new(Place::Execute, Misdeed::Abort).component(), "hostile", "{}"),
         (Hostile::new(Place::Execute, Misdeed::ReadOutside).component(), "hostile", "{}"),
         (Hostile::new(Place::Execute, Misdeed::BurnFuel).component(), "hostile", "{}"),
@@ -213,7 +240,9 @@ fn both_tiers_answer_alike_on_the_same_fuel() {
             (call(&component, tool, arguments, limits), component)
         });
         assert_eq!([quick.1.code(), optimised.1.code()], [Code::Unoptimised, Code::Optimised]);
-        let text = |completion: &toolcell::Completion| serde_json::to_string(&completion.result).expect("JSON");
+        let text = |completion: &toolcell::Completion| {
+            serde_json::to_string(&completion.result).expect("JSON")
+        };
         assert_eq!(text(&quick.0), text(&optimised.0), "{tool} {arguments}");
         assert_eq!(quick.0.usage.fuel, optimised.0.usage.fuel, "{tool} {arguments}");
         assert!(quick.0.usage.fuel.is_some_and(|fuel| fuel > 0), "{tool} {arguments}");
@@ -226,7 +255,8 @@ fn an_unsteady_guest_keeps_its_names_when_it_is_optimised() {
     let guest = Hostile { name: "unsteady", unsteady: true, ..echo() }.component();
     let scratch = Scratch::new();
     let name = |optimise: Optimise| {
-        let component = load(&scratch.builder().optimise(optimise).build().expect("an engine"), guest.clone());
+        let component =
+            load(&scratch.builder().optimise(optimise).build().expect("an engine"), guest.clone());
         let component = component.expect("it loads");
         last(&component);
         assert!(answers(&component));
@@ -261,7 +291,8 @@ fn a_tampered_tier_is_compiled_again() {
         for part in ["code", "tools", "mac"] {
             let path = &scratch.files(part)[0];
             let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");
-            let other = name.strip_suffix("-quick").map_or_else(|| format!("{name}-quick"), str::to_owned);
+            let other =
+                name.strip_suffix("-quick").map_or_else(|| format!("{name}-quick"), str::to_owned);
             move_to(path, &path.with_file_name(other).with_extension(part));
         }
         assert!(!is_cached(), "{optimise:?}: one tier's entry passes for the other's");

@@ -6,8 +6,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use toolcell::{
-    CallOptions, Component, Engine, EngineBuilder, Error, Event, Executor, Grants, ManualClock, Missing, Optimise,
-    ToolCall,
+    CallOptions, Component, Engine, EngineBuilder, Error, Event, Executor, Grants, ManualClock,
+    Missing, Optimise, ToolCall,
 };
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 use toolcell_tests::binary::{CUSTOM, section};
@@ -21,12 +21,17 @@ const FLOOD: usize = 1000;
 
 fn load_for(engine: &Engine, tenant: &str, bytes: Vec<u8>) -> Result<Component, Error> {
     let (engine, tenant) = (engine.clone(), tenant.to_owned());
-    wait(async move { Component::load_for(&engine, &tenant, bytes, Grants::default(), Missing::Refused).await })
+    wait(async move {
+        Component::load_for(&engine, &tenant, bytes, Grants::default(), Missing::Refused).await
+    })
 }
 
 /// One that gives each tenant one compilation of each minute by this clock.
 fn engine(builder: EngineBuilder, clock: &ManualClock) -> Engine {
-    let builder = builder.optimise(Optimise::Never).compiles_per_minute(1).quota_clock(Arc::new(clock.clone()));
+    let builder = builder
+        .optimise(Optimise::Never)
+        .compiles_per_minute(1)
+        .quota_clock(Arc::new(clock.clone()));
     builder.build().expect("an engine")
 }
 
@@ -43,7 +48,10 @@ fn a_flood_of_uploads_is_refused_and_no_other_tenants() {
     assert!(!load_for(&engine, "a", version(0)).expect("the first of the minute").is_cached());
     for number in 1..FLOOD {
         let refused = load_for(&engine, "a", version(number)).expect_err("the minute's is spent");
-        assert!(refused.is_quota() && refused.retry_after() == Some(Duration::from_secs(60)), "{refused:?}");
+        assert!(
+            refused.is_quota() && refused.retry_after() == Some(Duration::from_secs(60)),
+            "{refused:?}"
+        );
     }
     // What is kept costs nothing, whichever tenant compiled it.
     for tenant in ["a", "b"] {
@@ -66,7 +74,9 @@ fn equal_loads_at_once_count_once() {
     let tenants = ["a", "b", "c", "d"];
     std::thread::scope(|scope| {
         for tenant in tenants {
-            scope.spawn(|| assert!(answers(&load_for(&engine, tenant, shop.guest.clone()).expect("it loads"))));
+            scope.spawn(|| {
+                assert!(answers(&load_for(&engine, tenant, shop.guest.clone()).expect("it loads")))
+            });
         }
     });
     assert_eq!(shop.orders(), ["quick"]);
@@ -85,7 +95,9 @@ fn a_tenants_loads_at_once_are_all_served() {
     std::thread::scope(|scope| {
         for number in 0..6 {
             let engine = &engine;
-            scope.spawn(move || assert!(answers(&load_for(engine, "a", version(number)).expect("its turn came"))));
+            scope.spawn(move || {
+                assert!(answers(&load_for(engine, "a", version(number)).expect("its turn came")))
+            });
         }
     });
 }
@@ -99,9 +111,12 @@ fn who_finds_no_cell_at_load_loses_nothing() {
         for (builder, is_kept) in [(scratch.builder(), true), (Engine::builder(), false)] {
             scope.spawn(move || {
                 let engine = engine(builder.cells(1), &ManualClock::new());
-                let sleeper = load(&engine, Hostile::new(Place::Execute, Misdeed::Sleep).component()).expect("loads");
+                let sleeper =
+                    load(&engine, Hostile::new(Place::Execute, Misdeed::Sleep).component())
+                        .expect("loads");
                 let (begins, begun) = mpsc::channel();
-                let executor = Executor::new().with_events(move |event: Event| drop(begins.send(event)));
+                let executor =
+                    Executor::new().with_events(move |event: Event| drop(begins.send(event)));
                 let (tool, call) = (&sleeper.tools()[0], ToolCall::new("1", "hostile", "{}"));
                 let mut busy = Box::pin(executor.call(tool, call, CallOptions::default()));
                 wait_here(poll_fn(|context| match busy.as_mut().poll(context) {
@@ -111,13 +126,24 @@ fn who_finds_no_cell_at_load_loses_nothing() {
                 }));
                 let refused = load_for(&engine, "a", version(0)).expect_err("no cell");
                 assert!(refused.is_environment() && refused.retry_after().is_some(), "{refused:?}");
-                assert!(!refused.is_component() && refused.hint().contains("more cells"), "{refused:?}");
+                assert!(
+                    !refused.is_component() && refused.hint().contains("more cells"),
+                    "{refused:?}"
+                );
                 drop(busy);
                 let loaded = load_for(&engine, "a", version(0)).expect("it loads");
                 assert!(loaded.is_cached() == is_kept && answers(&loaded), "{is_kept}");
-                assert!(load_for(&engine, "a", version(1)).expect_err("the minute's is spent").is_quota());
+                assert!(
+                    load_for(&engine, "a", version(1))
+                        .expect_err("the minute's is spent")
+                        .is_quota()
+                );
                 let again = load_for(&engine, "a", version(0)).map(|again| answers(&again));
-                assert!(if is_kept { again.expect("it is kept") } else { again.expect_err("spent").is_quota() });
+                assert!(if is_kept {
+                    again.expect("it is kept")
+                } else {
+                    again.expect_err("spent").is_quota()
+                });
             });
         }
     });
@@ -125,7 +151,8 @@ fn who_finds_no_cell_at_load_loses_nothing() {
 
 #[test]
 fn a_compiler_that_does_not_start_counts_for_no_tenant() {
-    let builder = Engine::builder().compile_in("/nowhere/compiler", [""; 0], Duration::from_secs(1));
+    let builder =
+        Engine::builder().compile_in("/nowhere/compiler", [""; 0], Duration::from_secs(1));
     let engine = engine(builder, &ManualClock::new());
     for attempt in 0..3 {
         let failed = load_for(&engine, "a", version(0)).expect_err("no compiler");

@@ -16,7 +16,11 @@ use crate::{Host, Visitor, alone};
 
 /// Packages with what stands behind them: the crate whose WIT the host is built from, and where in it.
 const LINKED: [(&str, &str, &[&str]); 3] = [
-    ("wasmtime-wasi", "src/p2/wit", &["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:io", "wasi:random"]),
+    (
+        "wasmtime-wasi",
+        "src/p2/wit",
+        &["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:io", "wasi:random"],
+    ),
     ("wasmtime-wasi-http", "wit", &["wasi:http"]),
     ("toolcell", "../../wit", &["toolcell:tool"]),
 ];
@@ -36,7 +40,10 @@ const DOORS: [&str; 2] = ["exit", "exit-with-code"];
 /// The folder of a package that this test was built from.
 fn folder(metadata: &Value, name: &str) -> PathBuf {
     let packages = metadata["packages"].as_array().expect("packages");
-    let package = packages.iter().find(|package| package["name"] == name).unwrap_or_else(|| panic!("no `{name}`"));
+    let package = packages
+        .iter()
+        .find(|package| package["name"] == name)
+        .unwrap_or_else(|| panic!("no `{name}`"));
     let manifest = package["manifest_path"].as_str().expect("a path");
     Path::new(manifest).parent().expect("a folder").to_owned()
 }
@@ -47,8 +54,12 @@ fn metadata() -> Value {
     let cargo = || Command::new(std::env::var_os("CARGO").expect("cargo runs this test"));
     let version = cargo().arg("-vV").output().expect("cargo runs").stdout;
     let version = String::from_utf8(version).expect("text");
-    let platform = version.lines().find_map(|line| line.strip_prefix("host: ")).expect("cargo names its platform");
-    let arguments = ["metadata", "--format-version=1", "--locked", "--offline", "--filter-platform", platform];
+    let platform = version
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .expect("cargo names its platform");
+    let arguments =
+        ["metadata", "--format-version=1", "--locked", "--offline", "--filter-platform", platform];
     let asked = cargo().args(arguments).output().expect("cargo runs");
     assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
     serde_json::from_slice(&asked.stdout).expect("JSON")
@@ -57,8 +68,9 @@ fn metadata() -> Value {
 /// The functions that are linked and in reach, by the WIT that they are generated from.
 fn in_reach() -> BTreeSet<Function> {
     let metadata = metadata();
-    let linked =
-        LINKED.iter().flat_map(|(name, wit, packages)| functions(&folder(&metadata, name).join(wit), packages));
+    let linked = LINKED
+        .iter()
+        .flat_map(|(name, wit, packages)| functions(&folder(&metadata, name).join(wit), packages));
     let is_in_reach = |(module, function): &Function| {
         OUT_OF_REACH.iter().all(|(of, begins, _)| module != of || !function.starts_with(begins))
     };
@@ -75,8 +87,15 @@ impl Resolver for Known {
 }
 
 fn visitor(placement: Placement) -> Visitor {
-    let secrets = StoredSecrets::default().with("token", Secret::new("canary-of-the-visitor").expect("a secret"));
-    Visitor::at(&Host::new(placement, None, secrets, SqliteStore::in_memory(), Egress::new().with_resolver(Known)))
+    let secrets = StoredSecrets::default()
+        .with("token", Secret::new("canary-of-the-visitor").expect("a secret"));
+    Visitor::at(&Host::new(
+        placement,
+        None,
+        secrets,
+        SqliteStore::in_memory(),
+        Egress::new().with_resolver(Known),
+    ))
 }
 
 #[test]
@@ -96,7 +115,12 @@ fn a_panic_in_any_function_ends_its_call_alone() {
         for (panics, moment) in (1..).zip(&moments) {
             let (ended, after) = at(&visitor, moment);
             assert_eq!(ended, "handler_raised/host_panic", "{placement:?}, {moment:?}");
-            assert_eq!(after, "ok", "{placement:?}, after {moment:?}: {:?}", visitor.guest.result());
+            assert_eq!(
+                after,
+                "ok",
+                "{placement:?}, after {moment:?}: {:?}",
+                visitor.guest.result()
+            );
             assert_eq!(visitor.guest.statistics().panics, panics, "{placement:?}, {moment:?}");
         }
         assert!(moments.iter().any(|(_, when)| *when == When::Returns));

@@ -17,8 +17,9 @@ use std::thread;
 use serde_json::json;
 use toolcell::kv::KeyStore;
 use toolcell::{
-    CallResult, Component, Egress, Engine, Event, Executor, Grants, HttpRule, Missing, Placed, Placement, Registry,
-    Room, RunOptions, Runner, SecretSource, SecretUse, Statistics, Tool, ToolCall,
+    CallResult, Component, Egress, Engine, Event, Executor, Grants, HttpRule, Missing, Placed,
+    Placement, Registry, Room, RunOptions, Runner, SecretSource, SecretUse, Statistics, Tool,
+    ToolCall,
 };
 use toolcell_test_guests::bytes;
 use toolcell_tests::{ending, wait};
@@ -62,8 +63,10 @@ fn server() -> SocketAddr {
 /// A request ends with its head, or with the one body that a visitor sends.
 fn answer(mut stream: TcpStream) {
     let (mut request, mut piece) = (Vec::new(), [0; 4096]);
-    let is_whole =
-        |request: &[u8]| request.ends_with(b"a visit") || request.starts_with(b"GET") && request.ends_with(b"\r\n\r\n");
+    let is_whole = |request: &[u8]| {
+        request.ends_with(b"a visit")
+            || request.starts_with(b"GET") && request.ends_with(b"\r\n\r\n")
+    };
     while !is_whole(&request) {
         match stream.read(&mut piece) {
             Ok(read) if read > 0 => request.extend_from_slice(&piece[..read]),
@@ -89,7 +92,11 @@ impl Host {
         egress: Egress,
     ) -> Self {
         let url = format!("http://{HOST}:{}/", server().port());
-        let builder = Engine::builder().cells(1).placement(placement).open_files(6).quarantine_after(quarantine);
+        let builder = Engine::builder()
+            .cells(1)
+            .placement(placement)
+            .open_files(6)
+            .quarantine_after(quarantine);
         let builder = builder.secrets(secrets).keys(keys).egress(egress.with_connections(1));
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("panics");
         let engine = builder.cache(cache).build().expect("an engine");
@@ -106,7 +113,8 @@ impl Host {
 
     fn load(&self, name: &str) -> Component {
         let (engine, grants, bytes) = (self.engine.clone(), self.grants.clone(), bytes(name));
-        wait(async move { Component::load_with(&engine, bytes, grants, Missing::Denied).await }).expect("it loads")
+        wait(async move { Component::load_with(&engine, bytes, grants, Missing::Denied).await })
+            .expect("it loads")
     }
 }
 
@@ -134,15 +142,17 @@ impl Guest {
     /// How a call ends.
     fn call(&self, arguments: &str) -> String {
         lock(&self.events).clear();
-        let (runner, call) = (self.runner.clone(), ToolCall::new("1", self.name.as_str(), arguments));
+        let (runner, call) =
+            (self.runner.clone(), ToolCall::new("1", self.name.as_str(), arguments));
         wait(async move { runner.run([call], RunOptions::default()).await }).expect("it is made");
         ending(&self.result())
     }
 
     /// How the calls have ended that were made last.
     fn results(&self) -> Vec<CallResult> {
-        let ends =
-            |event: &Event| if let Event::Completed { result, .. } = event { Some(result.clone()) } else { None };
+        let ends = |event: &Event| {
+            if let Event::Completed { result, .. } = event { Some(result.clone()) } else { None }
+        };
         lock(&self.events).iter().filter_map(ends).collect()
     }
 
@@ -175,7 +185,9 @@ impl Visitor {
     fn stays_at_once(&self, calls: usize) -> Vec<String> {
         let (runner, arguments) = (self.guest.runner.clone(), json!({"url": self.url}).to_string());
         lock(&self.guest.events).clear();
-        let calls: Vec<_> = (0..calls).map(|id| ToolCall::new(id.to_string(), "visit", arguments.as_str())).collect();
+        let calls: Vec<_> = (0..calls)
+            .map(|id| ToolCall::new(id.to_string(), "visit", arguments.as_str()))
+            .collect();
         let options = RunOptions::default().with_max_concurrency(calls.len());
         wait(async move { runner.run(calls, options).await }).expect("they are made");
         self.guest.results().iter().map(ending).collect()

@@ -7,13 +7,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use toolcell::kv::{Entry, KeyStore, Namespace, Page, SqliteStore, StoreError};
-use toolcell::{Egress, KnownFuture, Placement, Resolved, Resolver, Secret, SecretFuture, SecretSource, StoredSecrets};
+use toolcell::{
+    Egress, KnownFuture, Placement, Resolved, Resolver, Secret, SecretFuture, SecretSource,
+    StoredSecrets,
+};
 use toolcell_tests::PLACEMENTS;
 
 use crate::{Host, ON_PURPOSE, Visitor, alone, lock};
 
 /// What an embedder implements, each by its name.
-pub(crate) const PARTS: [&str; 8] = ["secret", "known", "get", "set", "delete", "compare_and_swap", "list", "resolve"];
+pub(crate) const PARTS: [&str; 8] =
+    ["secret", "known", "get", "set", "delete", "compare_and_swap", "list", "resolve"];
 
 /// Parts that panic when they are told to, as often as they are told.
 #[derive(Clone)]
@@ -25,7 +29,11 @@ pub(crate) struct Parts {
 
 impl Default for Parts {
     fn default() -> Self {
-        Self { told: Arc::default(), entered: Arc::default(), keys: Arc::new(SqliteStore::in_memory()) }
+        Self {
+            told: Arc::default(),
+            entered: Arc::default(),
+            keys: Arc::new(SqliteStore::in_memory()),
+        }
     }
 }
 
@@ -51,14 +59,18 @@ impl Parts {
     fn enter(&self, part: &'static str) {
         lock(&self.entered).insert(part);
         let mut told = lock(&self.told);
-        let left = told.as_mut().filter(|(panics, left)| *panics == part && *left > 0).map(|(_, left)| left);
+        let left = told
+            .as_mut()
+            .filter(|(panics, left)| *panics == part && *left > 0)
+            .map(|(_, left)| left);
         let is_told = left.map(|left| *left -= 1).is_some();
         drop(told);
         assert!(!is_told, "{ON_PURPOSE}");
     }
 
     fn secrets() -> StoredSecrets {
-        StoredSecrets::default().with("token", Secret::new("canary-of-the-visitor").expect("a secret"))
+        StoredSecrets::default()
+            .with("token", Secret::new("canary-of-the-visitor").expect("a secret"))
     }
 }
 
@@ -89,7 +101,13 @@ impl KeyStore for Parts {
         self.keys.get(whose, key)
     }
 
-    fn set(&self, whose: &Namespace, key: &str, data: &[u8], ttl: Option<Duration>) -> Result<u64, StoreError> {
+    fn set(
+        &self,
+        whose: &Namespace,
+        key: &str,
+        data: &[u8],
+        ttl: Option<Duration>,
+    ) -> Result<u64, StoreError> {
         self.enter("set");
         self.keys.set(whose, key, data, ttl)
     }
@@ -111,7 +129,13 @@ impl KeyStore for Parts {
         self.keys.compare_and_swap(whose, key, expected, data, ttl)
     }
 
-    fn list(&self, whose: &Namespace, prefix: &str, cursor: Option<&str>, most: usize) -> Result<Page, StoreError> {
+    fn list(
+        &self,
+        whose: &Namespace,
+        prefix: &str,
+        cursor: Option<&str>,
+        most: usize,
+    ) -> Result<Page, StoreError> {
         self.enter("list");
         self.keys.list(whose, prefix, cursor, most)
     }
@@ -126,7 +150,12 @@ fn a_panic_in_an_embedders_part_ends_its_call_alone() {
         for (panics, part) in (1..).zip(PARTS) {
             parts.panic_in(part, 1);
             assert_eq!(visitor.stays(), "handler_raised/host_panic", "{placement:?}, {part}");
-            assert_eq!(visitor.stays(), "ok", "{placement:?}, after {part}: {:?}", visitor.guest.result());
+            assert_eq!(
+                visitor.stays(),
+                "ok",
+                "{placement:?}, after {part}: {:?}",
+                visitor.guest.result()
+            );
             assert_eq!(visitor.guest.statistics().panics, panics, "{placement:?}, {part}");
         }
     }

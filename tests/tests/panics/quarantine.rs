@@ -28,11 +28,22 @@ fn who_makes_the_host_panic_is_not_run_any_more() {
             for _ in 0..3 {
                 assert_eq!(visitor.stays(), "ok", "good calls change nothing");
                 assert!(!component.is_quarantined());
-                assert_eq!(panics(), ("handler_raised/host_panic".to_owned(), true), "{placement:?}, {round}");
+                assert_eq!(
+                    panics(),
+                    ("handler_raised/host_panic".to_owned(), true),
+                    "{placement:?}, {round}"
+                );
             }
-            assert!(component.is_quarantined() && visitor.guest.tells_of_it(), "{placement:?}, {round}");
+            assert!(
+                component.is_quarantined() && visitor.guest.tells_of_it(),
+                "{placement:?}, {round}"
+            );
             // Before there is a cell, which would ask for the secret first.
-            assert_eq!(panics(), ("refusal/quarantined".to_owned(), false), "{placement:?}, {round}");
+            assert_eq!(
+                panics(),
+                ("refusal/quarantined".to_owned(), false),
+                "{placement:?}, {round}"
+            );
             let neighbour = Guest::of(&host.load("hello"));
             assert_eq!(neighbour.call(r#"{"name": "Ada"}"#), "ok", "another component");
             component.reinstate();
@@ -55,7 +66,10 @@ fn who_waits_is_refused_too() {
     parts.panic_in("list", u32::MAX);
     let mut ended = visitor.stays_at_once(CALLS);
     ended.sort();
-    assert_eq!(ended, [vec!["handler_raised/host_panic"; 3], vec!["refusal/quarantined"; CALLS - 3]].concat());
+    assert_eq!(
+        ended,
+        [vec!["handler_raised/host_panic"; 3], vec!["refusal/quarantined"; CALLS - 3]].concat()
+    );
 }
 
 /// A stranger's own mistakes, and panics of a handler that is the embedder's, put no component there.
@@ -63,10 +77,12 @@ fn who_waits_is_refused_too() {
 fn no_trap_counts() {
     let _alone = alone();
     let host = Parts::default().host(PLACEMENTS[0], NonZero::new(1));
-    for (misdeed, expected) in
-        [(Misdeed::Abort, "handler_raised/unreachable"), (Misdeed::Recurse, "handler_raised/stack_overflow")]
-    {
-        let component = load(&host.engine, Hostile::new(Place::Execute, misdeed).component()).expect("it loads");
+    for (misdeed, expected) in [
+        (Misdeed::Abort, "handler_raised/unreachable"),
+        (Misdeed::Recurse, "handler_raised/stack_overflow"),
+    ] {
+        let component = load(&host.engine, Hostile::new(Place::Execute, misdeed).component())
+            .expect("it loads");
         let guest = Guest::of(&component);
         for _ in 0..5 {
             assert_eq!(guest.call("{}"), expected);
@@ -74,7 +90,8 @@ fn no_trap_counts() {
         assert!(!component.is_quarantined() && guest.statistics().panics == 0);
     }
     let panics = async |_: serde_json::Value| -> serde_json::Value { panic!("{ON_PURPOSE}") };
-    let tool = Tool::native(Definition::new("native", "").expect("a name"), panics).expect("a tool");
+    let tool =
+        Tool::native(Definition::new("native", "").expect("a name"), panics).expect("a tool");
     let guest = Guest::new(tool);
     for panics in 1..4 {
         assert_eq!(guest.call("{}"), "handler_raised/native_panic");
@@ -86,7 +103,8 @@ impl Guest {
     /// Whether observers of the last call heard that it is not run any more.
     fn tells_of_it(&self) -> bool {
         let is_it = |event: &Event| {
-            let Event::Log { source: LogSource::Host, level: LogLevel::Error, message, .. } = event else {
+            let Event::Log { source: LogSource::Host, level: LogLevel::Error, message, .. } = event
+            else {
                 return false;
             };
             message.contains("not run any more")

@@ -18,7 +18,8 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::{ON_PURPOSE, lock};
 
 /// Whose trace it is.
-const TRACED: [&str; 4] = ["wasmtime_wasi", "wasmtime_wasi_io", "wasmtime_wasi_http", "toolcell::engine::cell"];
+const TRACED: [&str; 4] =
+    ["wasmtime_wasi", "wasmtime_wasi_io", "wasmtime_wasi_http", "toolcell::engine::cell"];
 
 /// A function, and when.
 pub(crate) type Moment = (Function, When);
@@ -106,8 +107,10 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Watcher {
             _ => return,
         };
         // Our own functions name themselves; the engine's stand in a span that does.
-        let around = context.event_span(event).and_then(|span| span.extensions().get::<Words>().cloned());
-        let Words { module, function, .. } = if words.function.is_empty() { around.unwrap_or_default() } else { words };
+        let around =
+            context.event_span(event).and_then(|span| span.extensions().get::<Words>().cloned());
+        let Words { module, function, .. } =
+            if words.function.is_empty() { around.unwrap_or_default() } else { words };
         let moment = ((module, function), when);
         let mut watch = lock(&WATCH);
         let is_told = watch.told.as_ref() == Some(&moment);

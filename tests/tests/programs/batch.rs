@@ -9,9 +9,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore};
 use toolcell::{
-    AWAITING_USER, CallContext, EncodeError, Encoder, Executor, Failure, Halt, Halted, HandlerError, Invocation,
-    JsonEncoder, OnToolError, Outcome, Question, RESERVED_HALT_REASONS, Reason, Registry, RunEvent, RunOptions,
-    RunOutcome, Runner, Said, Settled, Tool, ToolCall, ToolError, Verdict,
+    AWAITING_USER, CallContext, EncodeError, Encoder, Executor, Failure, Halt, Halted,
+    HandlerError, Invocation, JsonEncoder, OnToolError, Outcome, Question, RESERVED_HALT_REASONS,
+    Reason, Registry, RunEvent, RunOptions, RunOutcome, Runner, Said, Settled, Tool, ToolCall,
+    ToolError, Verdict,
 };
 use toolcell_tests::wait_here;
 
@@ -26,7 +27,9 @@ fn registry() -> anyhow::Result<(Registry, Arc<AtomicUsize>)> {
         let text = |name: &str| arguments[name].as_str().unwrap_or_default().to_owned();
         match text("how").as_str() {
             "error" => Outcome::Error(HandlerError::new(text("why")).with_data(json!({"code": 7}))),
-            "ask" => Outcome::AskUser(Question::new(text("why")).with_options(json!(["yes", "no"]))),
+            "ask" => {
+                Outcome::AskUser(Question::new(text("why")).with_options(json!(["yes", "no"])))
+            }
             "halt" => Outcome::Halt(Halt::new(text("why"), json!({"final": true}))),
             "panic" => panic!("{}", text("why")),
             _ => Outcome::ok(arguments.clone()),
@@ -62,7 +65,11 @@ fn run(calls: Vec<ToolCall>, options: RunOptions) -> anyhow::Result<RunOutcome> 
 }
 
 fn contents(outcome: &RunOutcome) -> Vec<(&str, &str)> {
-    outcome.messages.iter().map(|message| (message.tool_call_id.as_str(), message.content.as_str())).collect()
+    outcome
+        .messages
+        .iter()
+        .map(|message| (message.tool_call_id.as_str(), message.content.as_str()))
+        .collect()
 }
 
 async fn drained(runner: &Runner, calls: Vec<ToolCall>, options: RunOptions) -> Vec<RunEvent> {
@@ -147,14 +154,22 @@ fn no_calls_are_no_messages_and_no_events() -> anyhow::Result<()> {
     let outcome = run(Vec::new(), RunOptions::default())?;
     assert!(outcome.messages.is_empty() && outcome.halted.is_none());
     let (registry, _) = registry()?;
-    assert!(wait_here(drained(&Runner::new(registry), Vec::new(), RunOptions::default())).is_empty());
+    assert!(
+        wait_here(drained(&Runner::new(registry), Vec::new(), RunOptions::default())).is_empty()
+    );
     Ok(())
 }
 
 #[test]
 fn siblings_of_a_halt_still_answer() -> anyhow::Result<()> {
-    let calls =
-        || vec![echo("1"), answers("2", "ask", "Really?"), answers("3", "halt", "booked"), answers("4", "error", "no")];
+    let calls = || {
+        vec![
+            echo("1"),
+            answers("2", "ask", "Really?"),
+            answers("3", "halt", "booked"),
+            answers("4", "error", "no"),
+        ]
+    };
     let outcome = run(calls(), RunOptions::default())?;
     assert_eq!(
         contents(&outcome),
@@ -175,9 +190,9 @@ fn siblings_of_a_halt_still_answer() -> anyhow::Result<()> {
     );
     let (registry, _) = registry()?;
     let events = wait_here(drained(&unsealed(registry), calls(), RunOptions::default()));
-    let messages = events
-        .iter()
-        .filter_map(|event| if let RunEvent::Settled { message, .. } = event { Some(message.clone()) } else { None });
+    let messages = events.iter().filter_map(|event| {
+        if let RunEvent::Settled { message, .. } = event { Some(message.clone()) } else { None }
+    });
     let mut messages: Vec<_> = messages.collect();
     messages.sort_by(|one, other| one.tool_call_id.cmp(&other.tool_call_id));
     assert_eq!(messages, outcome.messages);
@@ -186,7 +201,10 @@ fn siblings_of_a_halt_still_answer() -> anyhow::Result<()> {
     }));
     assert!(matches!(events.last(), Some(RunEvent::Halted(Halted::AskUser { .. }))), "{events:?}");
 
-    let halts = run(vec![answers("3", "halt", "booked"), answers("2", "ask", "Really?")], RunOptions::default())?;
+    let halts = run(
+        vec![answers("3", "halt", "booked"), answers("2", "ask", "Really?")],
+        RunOptions::default(),
+    )?;
     let expected = json!({"halted_reason": "booked", "halt_tool_call_id": "3", "halt_result": {"final": true}});
     assert_eq!(halts.halted.as_ref().map(form), Some(expected));
     Ok(())
@@ -209,7 +227,11 @@ fn a_policy_continues_or_halts_on_every_kind_of_failure() -> anyhow::Result<()> 
     for message in &outcome.messages {
         let failed = message.tool_call_id != "fine";
         assert_eq!(message.is_error, failed, "{message:?}");
-        assert_eq!(serde_json::from_str::<Value>(&message.content)?["error"].is_string(), failed, "{message:?}");
+        assert_eq!(
+            serde_json::from_str::<Value>(&message.content)?["error"].is_string(),
+            failed,
+            "{message:?}"
+        );
     }
     let outcome = run(failing(), RunOptions::default().with_on_tool_error(OnToolError::Halt))?;
     assert_eq!(outcome.messages.len(), 6);
@@ -225,7 +247,8 @@ fn a_policy_continues_or_halts_on_every_kind_of_failure() -> anyhow::Result<()> 
         Verdict::Continue(json!({"id": call.id, "why": reason}).into())
     });
     let outcome = run(failing(), RunOptions::default().with_on_tool_error(policy))?;
-    let told: Vec<_> = contents(&outcome)[..5].iter().map(|(_, content)| (*content).to_owned()).collect();
+    let told: Vec<_> =
+        contents(&outcome)[..5].iter().map(|(_, content)| (*content).to_owned()).collect();
     let replacement = |id: &str, why: &str| json!({"id": id, "why": why}).to_string();
     assert_eq!(
         told,
@@ -248,18 +271,27 @@ fn a_policy_that_panics_halts_and_is_not_asked_again() -> anyhow::Result<()> {
         counts.fetch_add(1, SeqCst);
         async { panic!("the policy is broken") }
     });
-    let outcome = run(vec![answers("1", "error", "no"), echo("2")], RunOptions::default().with_on_tool_error(broken))?;
+    let outcome = run(
+        vec![answers("1", "error", "no"), echo("2")],
+        RunOptions::default().with_on_tool_error(broken),
+    )?;
     assert_eq!(asked.load(SeqCst), 1);
-    let Some(Halted::ToolError { tool_call_id, exception }) = &outcome.halted else { panic!("{outcome:?}") };
+    let Some(Halted::ToolError { tool_call_id, exception }) = &outcome.halted else {
+        panic!("{outcome:?}")
+    };
     assert_eq!(tool_call_id, "1");
-    assert!(exception.as_ref().is_some_and(|text| text.contains("the policy is broken")), "{exception:?}");
+    assert!(
+        exception.as_ref().is_some_and(|text| text.contains("the policy is broken")),
+        "{exception:?}"
+    );
     assert_eq!(outcome.messages[1].content, r#"{"x":1}"#);
 
     let halts = OnToolError::decide(move |_, _| {
         counted.fetch_add(1, SeqCst);
         Verdict::Halt
     });
-    let outcome = run(vec![answers("1", "panic", "boom")], RunOptions::default().with_on_tool_error(halts))?;
+    let outcome =
+        run(vec![answers("1", "panic", "boom")], RunOptions::default().with_on_tool_error(halts))?;
     assert_eq!(asked.load(SeqCst), 2);
     let expected = json!({"halted_reason": "tool_error", "halt_tool_call_id": "1"});
     assert_eq!(outcome.halted.as_ref().map(form), Some(expected));
@@ -269,10 +301,13 @@ fn a_policy_that_panics_halts_and_is_not_asked_again() -> anyhow::Result<()> {
 #[test]
 fn a_reserved_halt_reason_is_an_invalid_return() -> anyhow::Result<()> {
     for word in RESERVED_HALT_REASONS {
-        let options = RunOptions::default().with_on_tool_error(OnToolError::decide(|_, failure| {
-            let Failure::ToolError(error @ ToolError::InvalidReturn(_)) = failure else { return Verdict::Halt };
-            Verdict::Continue(form(error)["metadata"].clone().into())
-        }));
+        let options =
+            RunOptions::default().with_on_tool_error(OnToolError::decide(|_, failure| {
+                let Failure::ToolError(error @ ToolError::InvalidReturn(_)) = failure else {
+                    return Verdict::Halt;
+                };
+                Verdict::Continue(form(error)["metadata"].clone().into())
+            }));
         let outcome = run(vec![answers("1", "halt", word)], options)?;
         assert!(outcome.halted.is_none());
         assert_eq!(outcome.messages[0].content, json!({"reserved_halt_atom": word}).to_string());
@@ -302,8 +337,13 @@ fn a_result_that_cannot_be_encoded_goes_through_the_policy() -> anyhow::Result<(
     let outcome = wait_here(runner.run(calls(), RunOptions::default()))?;
     assert!(outcome.messages[0].is_error && outcome.messages[0].content.contains("no text for it"));
     assert!(!outcome.messages[1].is_error);
-    assert_eq!(registry.last_error("answers").and_then(|error| error.reason), Some(Reason::EncodingFailed));
-    let outcome = wait_here(runner.run(calls(), RunOptions::default().with_on_tool_error(OnToolError::Halt)))?;
+    assert_eq!(
+        registry.last_error("answers").and_then(|error| error.reason),
+        Some(Reason::EncodingFailed)
+    );
+    let outcome = wait_here(
+        runner.run(calls(), RunOptions::default().with_on_tool_error(OnToolError::Halt)),
+    )?;
     let expected = json!({"halted_reason": "tool_error", "halt_tool_call_id": "1"});
     assert_eq!(outcome.halted.as_ref().map(form), Some(expected));
     Ok(())
@@ -346,6 +386,9 @@ fn the_context_of_a_run_reaches_each_handler() -> anyhow::Result<()> {
     let options = RunOptions::default().with_context(context);
     let calls = ["1", "2"].map(|id| ToolCall::new(id, "where", "{}"));
     let outcome = wait_here(Runner::new(registry).run(calls, options))?;
-    assert_eq!(contents(&outcome), [("1", r#"["1","request",null]"#), ("2", r#"["2","request",null]"#)]);
+    assert_eq!(
+        contents(&outcome),
+        [("1", r#"["1","request",null]"#), ("2", r#"["2","request",null]"#)]
+    );
     Ok(())
 }

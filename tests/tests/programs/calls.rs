@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell::{
-    CallContext, CallOptions, CallResult, Completion, Event, Executor, Failure, Halt, HandlerError, Invocation, Json,
-    Limits, Outcome, Output, Question, RESERVED_HALT_REASONS, Reason, Resume, Sealer, Tool, ToolCall,
+    CallContext, CallOptions, CallResult, Completion, Event, Executor, Failure, Halt, HandlerError,
+    Invocation, Json, Limits, Outcome, Output, Question, RESERVED_HALT_REASONS, Reason, Resume,
+    Sealer, Tool, ToolCall,
 };
 use toolcell_tests::wait_here;
 
@@ -52,18 +53,28 @@ fn what_a_handler_answers_comes_back_unchanged() -> anyhow::Result<()> {
 #[test]
 fn a_handler_takes_arguments_or_arguments_and_context() -> anyhow::Result<()> {
     let prefix = String::from("hello ");
-    let greeting = move |arguments: &Value| format!("{prefix}{}", arguments["name"].as_str().unwrap_or("you"));
+    let greeting =
+        move |arguments: &Value| format!("{prefix}{}", arguments["name"].as_str().unwrap_or("you"));
     let (one, two, three) = (greeting.clone(), greeting.clone(), greeting);
     let told = |invocation: &Invocation, greeting: String| {
         json!([greeting, invocation.context.session_id, invocation.context.request_id])
     };
     let tools = [
-        (Tool::native(named("a"), async move |arguments: Value| json!(one(&arguments)))?, json!("hello Ada")),
-        (Tool::native_blocking(named("b"), move |arguments: Value| json!(two(&arguments)))?, json!("hello Ada")),
         (
-            Tool::native_blocking(named("c"), move |arguments: Value, invocation: Arc<Invocation>| {
-                told(&invocation, three(&arguments))
-            })?,
+            Tool::native(named("a"), async move |arguments: Value| json!(one(&arguments)))?,
+            json!("hello Ada"),
+        ),
+        (
+            Tool::native_blocking(named("b"), move |arguments: Value| json!(two(&arguments)))?,
+            json!("hello Ada"),
+        ),
+        (
+            Tool::native_blocking(
+                named("c"),
+                move |arguments: Value, invocation: Arc<Invocation>| {
+                    told(&invocation, three(&arguments))
+                },
+            )?,
             // What the caller did not give stays absent.
             json!(["hello Ada", "session", null]),
         ),
@@ -85,7 +96,9 @@ fn a_handler_leaves_early_with_an_error() -> anyhow::Result<()> {
     let full = || HandlerError::new("the store is full").with_data(json!({"free": 0}));
     let tool = Tool::native(named("order"), async move |arguments: Value| {
         let pieces: u32 = match arguments["pieces"].as_str() {
-            Some(text) => text.parse().map_err(|error| HandlerError::new(format!("pieces: {error}")))?,
+            Some(text) => {
+                text.parse().map_err(|error| HandlerError::new(format!("pieces: {error}")))?
+            }
             None => return Ok(Outcome::AskUser(Question::new("How many?"))),
         };
         if pieces > 9 {
@@ -94,8 +107,14 @@ fn a_handler_leaves_early_with_an_error() -> anyhow::Result<()> {
         Ok(Output::new(json!(pieces)).with_message("ordered").into())
     })?;
     let cases = [
-        (json!({"pieces": "many"}), json!({"error": {"message": "pieces: invalid digit found in string"}})),
-        (json!({"pieces": "10"}), json!({"error": {"message": "the store is full", "data": {"free": 0}}})),
+        (
+            json!({"pieces": "many"}),
+            json!({"error": {"message": "pieces: invalid digit found in string"}}),
+        ),
+        (
+            json!({"pieces": "10"}),
+            json!({"error": {"message": "the store is full", "data": {"free": 0}}}),
+        ),
         (json!({"pieces": "9"}), json!({"ok": {"value": 9, "message": "ordered"}})),
         (json!({}), json!({"ask_user": {"question": "How many?"}})),
     ];
@@ -107,7 +126,10 @@ fn a_handler_leaves_early_with_an_error() -> anyhow::Result<()> {
         Ok::<_, &str>(Output::new(json!(text.len())).with_message("bytes"))
     })?;
     assert_eq!(form(&call(&output, &json!({"text": "four"})))["outcome"]["ok"]["message"], "bytes");
-    assert_eq!(form(&call(&output, &json!({})))["outcome"], json!({"error": {"message": "Missing text"}}));
+    assert_eq!(
+        form(&call(&output, &json!({})))["outcome"],
+        json!({"error": {"message": "Missing text"}})
+    );
     Ok(())
 }
 
@@ -121,7 +143,10 @@ fn a_handler_that_crashes_ends_its_call_alone() -> anyhow::Result<()> {
         assert_eq!(reason(&completion), Some(Reason::HandlerRaised));
         let cause = &form(&completion)["outcome"]["tool_error"]["cause"];
         assert_eq!(cause["kind"], "native_panic");
-        assert!(cause["panic_message"].as_str().is_some_and(|text| text.contains(message)), "{cause}");
+        assert!(
+            cause["panic_message"].as_str().is_some_and(|text| text.contains(message)),
+            "{cause}"
+        );
     }
     Ok(())
 }
@@ -131,7 +156,10 @@ fn an_answer_of_no_valid_shape_is_an_invalid_return() -> anyhow::Result<()> {
     for word in RESERVED_HALT_REASONS {
         let completion = call(&answering(Outcome::Halt(Halt::new(word, Value::Null)))?, &json!({}));
         assert_eq!(reason(&completion), Some(Reason::InvalidReturn), "{word}");
-        assert_eq!(form(&completion)["outcome"]["tool_error"]["metadata"]["reserved_halt_atom"], word);
+        assert_eq!(
+            form(&completion)["outcome"]["tool_error"]["metadata"]["reserved_halt_atom"],
+            word
+        );
     }
     let empty = call(&answering(Outcome::Halt(Halt::new(" ", Value::Null)))?, &json!({}));
     assert_eq!(reason(&empty), Some(Reason::InvalidReturn));
@@ -163,7 +191,8 @@ fn a_call_that_is_dropped_ends_as_an_exit() -> anyhow::Result<()> {
     });
     let tool = Tool::native(named("waits"), async |_: Value| pending::<Value>().await)?;
     wait_here(async {
-        let call = executor.call(&tool, ToolCall::new("call-1", "waits", "{}"), CallOptions::default());
+        let call =
+            executor.call(&tool, ToolCall::new("call-1", "waits", "{}"), CallOptions::default());
         // Polled once, and gone.
         tokio::select! { biased; _ = call => unreachable!("it waits for ever"), () = async {} => {} }
     });
@@ -177,8 +206,13 @@ fn a_call_that_is_dropped_ends_as_an_exit() -> anyhow::Result<()> {
 #[test]
 fn time_is_the_executors_to_keep() -> anyhow::Result<()> {
     let tool = Tool::native(named("waits"), async |_: Value| pending::<Value>().await)?;
-    let executor = Executor::new().with_limits(Limits::default().with_timeout(Duration::from_millis(20)));
-    let completion = wait_here(executor.call(&tool, ToolCall::new("call-1", "waits", "{}"), CallOptions::default()));
+    let executor =
+        Executor::new().with_limits(Limits::default().with_timeout(Duration::from_millis(20)));
+    let completion = wait_here(executor.call(
+        &tool,
+        ToolCall::new("call-1", "waits", "{}"),
+        CallOptions::default(),
+    ));
     assert_eq!(reason(&completion), Some(Reason::Timeout));
     let Some(failure) = Failure::of(&completion.result) else { panic!("{completion:?}") };
     assert!(failure.is_retryable());
@@ -213,7 +247,8 @@ fn a_component_asks_and_is_answered() -> anyhow::Result<()> {
     call.id = "call-2".into();
     let mut context = CallContext::default();
     context.resume = Some(Resume { answer: json!({"time": "21:00"}).into(), state });
-    let booked = wait_here(executor.call(&tool, call, CallOptions::default().with_context(context)));
+    let booked =
+        wait_here(executor.call(&tool, call, CallOptions::default().with_context(context)));
     assert!(booked.result.value().is_some(), "{booked:?}");
     Ok(())
 }
@@ -230,7 +265,9 @@ fn a_call_is_read_from_its_json() -> anyhow::Result<()> {
         (r#""not json""#.to_owned(), "not json"),
     ];
     let read = |arguments: &str| {
-        serde_json::from_str::<ToolCall>(&format!(r#"{{"id":"1","name":"echo","arguments":{arguments}}}"#))
+        serde_json::from_str::<ToolCall>(&format!(
+            r#"{{"id":"1","name":"echo","arguments":{arguments}}}"#
+        ))
     };
     for (written, arguments) in cases {
         let call = read(&written)?;

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell::{
-    Breaker, BreakerState, CallContext, CallOptions, Definition, Executor, Failure, HandlerError, Invocation, Limits,
-    ManualClock, Outcome, Output, Provider, Reason, Registry, ResultView, Retry, RunOptions, Runner, Tool, ToolCall,
-    agui_events, agui_run_end,
+    Breaker, BreakerState, CallContext, CallOptions, Definition, Executor, Failure, HandlerError,
+    Invocation, Limits, ManualClock, Outcome, Output, Provider, Reason, Registry, ResultView,
+    Retry, RunOptions, Runner, Tool, ToolCall, agui_events, agui_run_end,
 };
 use toolcell_tests::wait_here;
 
@@ -32,11 +32,12 @@ impl Service {
 
 fn weather(service: &Arc<Service>) -> anyhow::Result<Tool> {
     let service = Arc::clone(service);
-    let definition = Definition::new("get_weather", "Tells the weather at a place.")?.with_parameters(json!({
-        "type": "object",
-        "properties": {"location": {"type": "string"}, "days": {"type": "number"}},
-        "required": ["location"],
-    }));
+    let definition = Definition::new("get_weather", "Tells the weather at a place.")?
+        .with_parameters(json!({
+            "type": "object",
+            "properties": {"location": {"type": "string"}, "days": {"type": "number"}},
+            "required": ["location"],
+        }));
     let tool = Tool::native(definition, async move |arguments: Value| {
         let location = arguments["location"].as_str().unwrap_or_default();
         let Some(temperature) = service.temperature(location).await else {
@@ -62,7 +63,8 @@ fn reader(root: PathBuf) -> anyhow::Result<Tool> {
     let definition = Definition::new("read_file", "Reads a file.")?;
     Ok(Tool::native_blocking(definition, move |arguments: Value| {
         let name = arguments["filename"].as_str().ok_or("Missing filename")?;
-        let text = std::fs::read_to_string(root.join(name)).map_err(|error| format!("File error: {}", error.kind()))?;
+        let text = std::fs::read_to_string(root.join(name))
+            .map_err(|error| format!("File error: {}", error.kind()))?;
         Ok::<_, String>(Value::from(text))
     })?)
 }
@@ -102,17 +104,24 @@ fn streamed_calls_are_answered_by_result_events() -> anyhow::Result<()> {
     assert!(asked.unreadable.is_empty());
 
     let (sent, halted) = wait_here(async {
-        let mut stream = Runner::new(registry).stream(asked.calls, RunOptions::default().with_max_concurrency(1));
+        let mut stream = Runner::new(registry)
+            .stream(asked.calls, RunOptions::default().with_max_concurrency(1));
         let mut sent = Vec::new();
         while let Some(event) = stream.next().await {
             sent.extend(agui_events(&event));
         }
         (sent, stream.halted().cloned())
     });
-    for (id, content) in [("sum", "5"), ("file", "milk"), ("sky", r#"{"error":"no weather for Rome"}"#)] {
+    for (id, content) in
+        [("sum", "5"), ("file", "milk"), ("sky", r#"{"error":"no weather for Rome"}"#)]
+    {
         let events: Vec<_> = sent.iter().filter(|event| event["toolCallId"] == id).collect();
         let types: Vec<_> = events.iter().filter_map(|event| event["type"].as_str()).collect();
-        assert_eq!(types, ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "TOOL_CALL_RESULT"], "{sent:?}");
+        assert_eq!(
+            types,
+            ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "TOOL_CALL_RESULT"],
+            "{sent:?}"
+        );
         assert_eq!(events[3]["content"], content);
     }
     assert_eq!(agui_run_end("thread", "run", halted.as_ref())["type"], "RUN_FINISHED");
@@ -124,18 +133,25 @@ fn every_fault_is_listed_before_the_tool_runs() -> anyhow::Result<()> {
     let service = Arc::<Service>::default();
     let tool = weather(&service)?;
     let cases = [
-        (json!({"location": " ", "days": -1}), vec!["Location cannot be empty", "Number must be non-negative"]),
+        (
+            json!({"location": " ", "days": -1}),
+            vec!["Location cannot be empty", "Number must be non-negative"],
+        ),
         (json!({"days": "two"}), vec!["location", "days"]),
         (json!({"location": "Oslo"}), vec![]),
     ];
     wait_here(async {
         for (arguments, expected) in cases {
             let call = ToolCall::with_value("call-1", "get_weather", &arguments);
-            let faults = Executor::new().validate(&tool, call.clone(), CallOptions::default()).await?;
+            let faults =
+                Executor::new().validate(&tool, call.clone(), CallOptions::default()).await?;
             assert_eq!(service.asked.load(SeqCst), 0);
             let texts: Vec<_> = faults.iter().map(ToString::to_string).collect();
             assert_eq!(texts.len(), expected.len(), "{arguments}: {texts:?}");
-            assert!(expected.iter().all(|part| texts.iter().any(|text| text.contains(part))), "{texts:?}");
+            assert!(
+                expected.iter().all(|part| texts.iter().any(|text| text.contains(part))),
+                "{texts:?}"
+            );
             if !faults.is_empty() {
                 let completion = Executor::new().call(&tool, call, CallOptions::default()).await;
                 let view = view(&tool, &completion);
@@ -167,13 +183,20 @@ fn the_context_reaches_the_handler_as_it_was_given() -> anyhow::Result<()> {
     let tool = Tool::native(named("where"), async |_: Value, invocation: Arc<Invocation>| {
         let context = &invocation.context;
         let metadata = context.metadata.as_ref().map(|metadata| metadata.to_value());
-        json!([invocation.call.id, invocation.call.name, context.thread_id, context.run_id, metadata])
+        json!([
+            invocation.call.id,
+            invocation.call.name,
+            context.thread_id,
+            context.run_id,
+            metadata
+        ])
     })?;
     let mut context = CallContext::default();
     context.thread_id = Some("thread".into());
     context.metadata = Some(json!({"device": "phone"}).into());
     let options = CallOptions::default().with_context(context);
-    let completion = wait_here(Executor::new().call(&tool, ToolCall::new("call-7", "where", "{}"), options));
+    let completion =
+        wait_here(Executor::new().call(&tool, ToolCall::new("call-7", "where", "{}"), options));
     let told = completion.result.value().map(|value| value.to_value());
     assert_eq!(told, Some(json!(["call-7", "where", "thread", null, {"device": "phone"}])));
     Ok(())
@@ -210,7 +233,8 @@ fn a_tool_ends_at_its_own_time_and_gives_back_what_it_held() -> anyhow::Result<(
         let options = RunOptions::default().with_tool_timeout(time);
         Runner::new(registry.clone()).run([ToolCall::new("call-1", name, "{}")], options).await
     };
-    for (name, time, doing) in [("waits", 30_000, "waiting"), ("blocks", 30_000, "running"), ("forever", 20, "waiting")]
+    for (name, time, doing) in
+        [("waits", 30_000, "waiting"), ("blocks", 30_000, "running"), ("forever", 20, "waiting")]
     {
         let outcome = wait_here(run(name, Duration::from_millis(time)))?;
         let told = format!(r#"{{"error":"the tool was still {doing} after 20ms"}}"#);
@@ -231,12 +255,19 @@ fn failures_tell_their_kind_and_their_call() -> anyhow::Result<()> {
     assert_eq!(view(&reader, &missing).message.as_deref(), Some("File error: entity not found"));
     assert_eq!(view(&reader, &missing).to_text(), r#"{"error":"File error: entity not found"}"#);
 
-    let broken = Tool::native(named("broken"), async |_: Value| -> Value { panic!("no such sensor") })?;
+    let broken =
+        Tool::native(named("broken"), async |_: Value| -> Value { panic!("no such sensor") })?;
     let completion = wait_here(call(&broken, json!({})));
     assert_eq!((completion.id.as_str(), completion.tool.as_str()), ("call-1", "broken"));
-    let Some(Failure::ToolError(error)) = Failure::of(&completion.result) else { panic!("{completion:?}") };
+    let Some(Failure::ToolError(error)) = Failure::of(&completion.result) else {
+        panic!("{completion:?}")
+    };
     assert_eq!(error.reason(), Reason::HandlerRaised);
-    assert!(view(&broken, &completion).message.is_some_and(|message| message.contains("no such sensor")));
+    assert!(
+        view(&broken, &completion)
+            .message
+            .is_some_and(|message| message.contains("no such sensor"))
+    );
     Ok(())
 }
 
@@ -252,7 +283,10 @@ fn results_carry_a_value_and_a_message() -> anyhow::Result<()> {
         })
     );
     let bad = view(&tool, &wait_here(call(&tool, json!({"location": "Rome"}))));
-    assert_eq!((bad.success, bad.result, bad.errors), (false, None, vec!["no weather for Rome".to_owned()]));
+    assert_eq!(
+        (bad.success, bad.result, bad.errors),
+        (false, None, vec!["no weather for Rome".to_owned()])
+    );
     assert_eq!(bad.message.as_deref(), Some("no weather for Rome"));
     Ok(())
 }
@@ -270,19 +304,29 @@ fn a_wrong_choice_is_told_with_the_nearest_one() -> anyhow::Result<()> {
         },
         "required": ["query"],
     });
-    let definition = Definition::new("data_query", "Query data with filters.")?.with_parameters(parameters.clone());
+    let definition = Definition::new("data_query", "Query data with filters.")?
+        .with_parameters(parameters.clone());
     for provider in Provider::ALL {
         let offered = provider.definitions([&definition])?.value.to_string();
-        assert!(offered.contains("data_query") && offered.contains("minRating"), "{provider}: {offered}");
+        assert!(
+            offered.contains("data_query") && offered.contains("minRating"),
+            "{provider}: {offered}"
+        );
     }
     assert_eq!(Provider::AgUi.definitions([&definition])?.value[0]["parameters"], parameters);
 
     let tool = Tool::native(definition, async |arguments: Value| arguments)?;
-    let completion = wait_here(call(&tool, json!({"filters": {"category": "boks", "minRating": 6}})));
+    let completion =
+        wait_here(call(&tool, json!({"filters": {"category": "boks", "minRating": 6}})));
     let faults = &form(&completion)["outcome"]["refusal"]["faults"];
     assert_eq!(faults.as_array().map(Vec::len), Some(3), "{faults}");
-    let fault_at = |path: &str| faults.as_array().into_iter().flatten().find(|fault| fault["path"] == path);
-    assert_eq!(fault_at("/filters/category").map(|fault| &fault["nearest"]), Some(&json!("books")), "{faults}");
+    let fault_at =
+        |path: &str| faults.as_array().into_iter().flatten().find(|fault| fault["path"] == path);
+    assert_eq!(
+        fault_at("/filters/category").map(|fault| &fault["nearest"]),
+        Some(&json!("books")),
+        "{faults}"
+    );
     assert!(fault_at("/filters/minRating").is_some(), "{faults}");
     Ok(())
 }
@@ -300,7 +344,12 @@ fn a_failing_service_is_tried_again_and_then_given_a_rest() -> anyhow::Result<()
         Outcome::ok(json!("well"))
     })?
     .with_retry(Retry::fixed(Duration::ZERO).with_attempts(3))
-    .with_breaker(Breaker::default().with_failures(2).with_open_time(rest).with_clock(Arc::new(clock.clone())));
+    .with_breaker(
+        Breaker::default()
+            .with_failures(2)
+            .with_open_time(rest)
+            .with_clock(Arc::new(clock.clone())),
+    );
     let registry = Registry::new();
     registry.register(tool.clone())?;
     let executor = Executor::new().with_limits(Limits::default());
@@ -313,7 +362,9 @@ fn a_failing_service_is_tried_again_and_then_given_a_rest() -> anyhow::Result<()
         }
         clock.advance(rest);
         let call = ToolCall::new("call-1", "flaky", "");
-        endings.push(view(&tool, &registry.call(&executor, call, CallOptions::default()).await?).to_text());
+        endings.push(
+            view(&tool, &registry.call(&executor, call, CallOptions::default()).await?).to_text(),
+        );
         anyhow::Ok(endings)
     })?;
     assert_eq!(endings[..2], ["busy", "busy"]);
@@ -321,7 +372,10 @@ fn a_failing_service_is_tried_again_and_then_given_a_rest() -> anyhow::Result<()
     assert_eq!(attempts.load(SeqCst), 7);
     assert_eq!(tool.breaker_state(), Some(BreakerState::Closed));
     let statistics = registry.statistics("flaky").unwrap_or_default();
-    assert_eq!((statistics.count, statistics.success, statistics.failure, statistics.refused), (3, 1, 2, 1));
+    assert_eq!(
+        (statistics.count, statistics.success, statistics.failure, statistics.refused),
+        (3, 1, 2, 1)
+    );
     Ok(())
 }
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 use serde_json::{Value, json};
 use toolcell::{
-    CallContext, CallOptions, Definition, Executor, Invocation, Outcome, Provider, Registry, ResultView, RunOptions,
-    Runner, Tool, ToolCall,
+    CallContext, CallOptions, Definition, Executor, Invocation, Outcome, Provider, Registry,
+    ResultView, RunOptions, Runner, Tool, ToolCall,
 };
 use toolcell_tests::wait_here;
 
@@ -25,7 +25,8 @@ fn attribute(context: &CallContext, name: &str) -> Value {
 
 fn view(tool: &Tool, arguments: &Value, state: CallContext) -> ResultView {
     let call = ToolCall::with_value("call-1", tool.definition().name.as_str(), arguments);
-    let completion = wait_here(Executor::new().call(tool, call, CallOptions::default().with_context(state)));
+    let completion =
+        wait_here(Executor::new().call(tool, call, CallOptions::default().with_context(state)));
     ResultView::of(&completion, tool.definition())
 }
 
@@ -53,7 +54,8 @@ fn email(sent: &Arc<AtomicU32>) -> Result<Tool, toolcell::Error> {
         "properties": {"to": {"type": "string"}, "subject": {"type": "string"}},
         "required": ["to", "subject"],
     }));
-    let tool = Tool::native_blocking(definition, move |_: Value| json!(sent.fetch_add(1, SeqCst) + 1))?;
+    let tool =
+        Tool::native_blocking(definition, move |_: Value| json!(sent.fetch_add(1, SeqCst) + 1))?;
     Ok(tool.with_validator(|arguments| {
         let mut errors = Vec::new();
         if arguments["to"].as_str().is_none_or(|to| !to.contains('@')) {
@@ -69,8 +71,9 @@ fn email(sent: &Arc<AtomicU32>) -> Result<Tool, toolcell::Error> {
 fn admin() -> Result<Tool, toolcell::Error> {
     let definition = Definition::new("admin_action", "Perform an admin action")?;
     let tool = Tool::native(definition, async |_: Value| json!("done"))?;
-    Ok(tool
-        .with_visibility(|arguments, context| attribute(context, "role") == "admin" && arguments["target"] != "itself"))
+    Ok(tool.with_visibility(|arguments, context| {
+        attribute(context, "role") == "admin" && arguments["target"] != "itself"
+    }))
 }
 
 #[test]
@@ -97,7 +100,10 @@ fn a_function_tells_what_it_is() -> anyhow::Result<()> {
 fn a_result_has_its_value_its_errors_and_the_attributes() -> anyhow::Result<()> {
     let tool = weather()?;
     let good = view(&tool, &json!({"location": "Oslo"}), CallContext::default());
-    assert_eq!(good.result.as_ref().map(|value| value.to_value()["location"].clone()), Some(json!("Oslo")));
+    assert_eq!(
+        good.result.as_ref().map(|value| value.to_value()["location"].clone()),
+        Some(json!("Oslo"))
+    );
     assert!(good.success && good.errors.is_empty());
     assert_eq!(good.attributes["category"], "weather");
     assert_eq!(serde_json::from_str::<Value>(&good.to_text())?["temp"], 22);
@@ -173,7 +179,10 @@ fn arguments_are_validated_before_the_handler() -> anyhow::Result<()> {
     assert_eq!(bad.errors, ["Invalid email address", "Empty subject"]);
     assert_eq!(bad.to_text(), r#"{"error":"Invalid email address; Empty subject"}"#);
     assert_eq!(sent.load(SeqCst), 0);
-    assert!(view(&tool, &json!({"to": "ada@example.com", "subject": "Hi"}), CallContext::default()).success);
+    assert!(
+        view(&tool, &json!({"to": "ada@example.com", "subject": "Hi"}), CallContext::default())
+            .success
+    );
     assert_eq!(sent.load(SeqCst), 1);
     Ok(())
 }
@@ -184,7 +193,10 @@ fn the_state_of_the_conversation_reaches_the_handler() -> anyhow::Result<()> {
         named("who"),
         async |_: Value, invocation: Arc<Invocation>| json!({"result": attribute(&invocation.context, "user")}),
     )?;
-    assert_eq!(view(&tool, &json!({}), state(json!({"user": "ada"}))).to_text(), r#"{"result":"ada"}"#);
+    assert_eq!(
+        view(&tool, &json!({}), state(json!({"user": "ada"}))).to_text(),
+        r#"{"result":"ada"}"#
+    );
     Ok(())
 }
 
@@ -192,7 +204,11 @@ fn the_state_of_the_conversation_reaches_the_handler() -> anyhow::Result<()> {
 #[test]
 fn a_model_calls_functions_and_reads_their_results() -> anyhow::Result<()> {
     let registry = Registry::new();
-    registry.register_all([weather()?, email(&Arc::default())?, example("calculator", "calculator")?])?;
+    registry.register_all([
+        weather()?,
+        email(&Arc::default())?,
+        example("calculator", "calculator")?,
+    ])?;
     let call = |id: &str, name: &str, arguments: Value| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments.to_string()}});
     let response = json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": null, "tool_calls": [
         call("call-1", "get_weather", json!({"location": "Oslo"})),
@@ -220,9 +236,13 @@ fn a_failure_has_one_text() -> anyhow::Result<()> {
     let tool = Tool::native(named("fails"), async |_: Value| Outcome::error("no stock"))?;
     let registry = Registry::new();
     registry.register(tool.clone())?;
-    let outcome =
-        wait_here(Runner::new(registry).run([ToolCall::new("call-1", "fails", "{}")], RunOptions::default()))?;
-    assert_eq!(outcome.messages[0].content, view(&tool, &json!({}), CallContext::default()).to_text());
+    let outcome = wait_here(
+        Runner::new(registry).run([ToolCall::new("call-1", "fails", "{}")], RunOptions::default()),
+    )?;
+    assert_eq!(
+        outcome.messages[0].content,
+        view(&tool, &json!({}), CallContext::default()).to_text()
+    );
     assert_eq!(form(&outcome.messages[0])["is_error"], true);
     Ok(())
 }

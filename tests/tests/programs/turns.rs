@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use toolcell::{
-    AbortStatus, CallContext, Definition, Deliberate, Invocation, Limits, Media, Outcome, Output, Part, Registry, Step,
-    StepConfig, StepEvent, Stepper, Tool, Turn,
+    AbortStatus, CallContext, Definition, Deliberate, Invocation, Limits, Media, Outcome, Output,
+    Part, Registry, Step, StepConfig, StepEvent, Stepper, Tool, Turn,
 };
 use toolcell_tests::wait_here;
 
@@ -37,29 +37,45 @@ impl Drop for Request {
 }
 
 fn chat() -> anyhow::Result<Chat> {
-    let chat =
-        Chat { registry: Registry::new(), ran: Arc::default(), started: Arc::default(), cancelled: Arc::default() };
+    let chat = Chat {
+        registry: Registry::new(),
+        ran: Arc::default(),
+        started: Arc::default(),
+        cancelled: Arc::default(),
+    };
     let state = chat.clone();
-    let draw = Tool::native(Definition::new("draw", "Draws a picture.")?, async move |arguments: Value| {
-        state.ran.fetch_add(1, SeqCst);
-        let subject = arguments["subject"].as_str().ok_or("nothing to draw")?.to_owned();
-        let picture = Media { mime_type: "image/png".into(), data: subject.clone().into_bytes() };
-        let mut output = Output::new(json!({"drawn": subject})).with_part(Part::Image(picture));
-        output.end_turn = true;
-        Ok::<_, &str>(output)
-    })?;
+    let draw = Tool::native(
+        Definition::new("draw", "Draws a picture.")?,
+        async move |arguments: Value| {
+            state.ran.fetch_add(1, SeqCst);
+            let subject = arguments["subject"].as_str().ok_or("nothing to draw")?.to_owned();
+            let picture =
+                Media { mime_type: "image/png".into(), data: subject.clone().into_bytes() };
+            let mut output = Output::new(json!({"drawn": subject})).with_part(Part::Image(picture));
+            output.end_turn = true;
+            Ok::<_, &str>(output)
+        },
+    )?;
     let state = chat.clone();
-    let note = Tool::native_blocking(Definition::new("note", "Keeps a note.")?, move |arguments: Value| {
-        state.ran.fetch_add(1, SeqCst);
-        if arguments["text"] == "" { Outcome::error("an empty note") } else { Outcome::ok(arguments) }
-    })?;
+    let note = Tool::native_blocking(
+        Definition::new("note", "Keeps a note.")?,
+        move |arguments: Value| {
+            state.ran.fetch_add(1, SeqCst);
+            if arguments["text"] == "" {
+                Outcome::error("an empty note")
+            } else {
+                Outcome::ok(arguments)
+            }
+        },
+    )?;
     let state = chat.clone();
-    let search = Tool::native(Definition::new("search", "Asks the network.")?, async move |_: Value| {
-        state.ran.fetch_add(1, SeqCst);
-        let _request = Request(state.cancelled);
-        state.started.notify_one();
-        pending::<Value>().await
-    })?;
+    let search =
+        Tool::native(Definition::new("search", "Asks the network.")?, async move |_: Value| {
+            state.ran.fetch_add(1, SeqCst);
+            let _request = Request(state.cancelled);
+            state.started.notify_one();
+            pending::<Value>().await
+        })?;
     chat.registry.register_all([draw, note, search, example("calculator", "calculator")?])?;
     Ok(chat)
 }
@@ -122,7 +138,10 @@ fn a_success_is_recorded_with_its_call() -> anyhow::Result<()> {
     let drawn = step(&stepper, calling("draw", json!({"subject": "cat"})), &mut turn);
     assert_eq!(outline(&drawn), json!(["draw", true, true]));
     let Step::History { entry, .. } = &drawn else { panic!("{drawn:?}") };
-    assert_eq!(form(entry)["media"], json!([{"type": "image", "mimeType": "image/png", "bytes": 3}]));
+    assert_eq!(
+        form(entry)["media"],
+        json!([{"type": "image", "mimeType": "image/png", "bytes": 3}])
+    );
     assert_eq!(response(&drawn), json!({"result": {"drawn": "cat"}}));
     Ok(())
 }
@@ -140,7 +159,11 @@ fn a_failure_is_told_to_the_model_in_the_same_place() -> anyhow::Result<()> {
         let failed = step(&stepper, call.clone(), &mut Turn::default());
         assert_eq!(outline(&failed), json!([call["name"], false, false]));
         let error = response(&failed)["result"]["error"].clone();
-        assert!(error.as_str().is_some_and(|error| error.contains(words)), "{call}: {:?}", response(&failed));
+        assert!(
+            error.as_str().is_some_and(|error| error.contains(words)),
+            "{call}: {:?}",
+            response(&failed)
+        );
     }
     Ok(())
 }
@@ -150,7 +173,8 @@ fn a_stop_before_the_call_starts_nothing() -> anyhow::Result<()> {
     let chat = chat()?;
     let mut turn = Turn::default();
     turn.stop();
-    let ended = step(&Stepper::new(chat.registry), calling("note", json!({"text": "milk"})), &mut turn);
+    let ended =
+        step(&Stepper::new(chat.registry), calling("note", json!({"text": "milk"})), &mut turn);
     assert_eq!(outline(&ended), "stopped_by_user");
     assert_eq!(chat.ran.load(SeqCst), 0);
     Ok(())
@@ -195,7 +219,9 @@ fn a_timeout_is_recorded_as_a_failure() -> anyhow::Result<()> {
     let sum = step(&stepper, calling("note", json!({"text": "milk"})), &mut turn);
     assert_eq!(outline(&sum), json!(["note", true, false]));
 
-    let vars = |value: &'static str| move |name: &str| (name == "TOOL_EXECUTION_TIMEOUT_MS").then(|| value.to_owned());
+    let vars = |value: &'static str| {
+        move |name: &str| (name == "TOOL_EXECUTION_TIMEOUT_MS").then(|| value.to_owned())
+    };
     assert!(StepConfig::from_vars(vars("20000")).is_ok());
     assert!(StepConfig::from_vars(vars("soon")).is_err_and(|error| error.is_options()));
     Ok(())
@@ -204,11 +230,19 @@ fn a_timeout_is_recorded_as_a_failure() -> anyhow::Result<()> {
 #[test]
 fn tools_see_where_they_are_called() -> anyhow::Result<()> {
     let registry = Registry::new();
-    registry.register(Tool::native(named("where"), async |_: Value, invocation: Arc<Invocation>| {
-        let context = &invocation.context;
-        let extension = |name: &str| context.extensions.get(name).map(|value| value.to_value());
-        json!([context.tenant, extension("locale"), extension("show_kill_hint"), !invocation.abort.is_raised()])
-    })?)?;
+    registry.register(Tool::native(
+        named("where"),
+        async |_: Value, invocation: Arc<Invocation>| {
+            let context = &invocation.context;
+            let extension = |name: &str| context.extensions.get(name).map(|value| value.to_value());
+            json!([
+                context.tenant,
+                extension("locale"),
+                extension("show_kill_hint"),
+                !invocation.abort.is_raised()
+            ])
+        },
+    )?)?;
     let stepper = Stepper::new(registry).with_config(StepConfig::default().with_soft_warn_at(3));
     let mut context = CallContext::default();
     context.tenant = Some("guild".into());
@@ -233,7 +267,8 @@ fn deliberate_mode_keeps_other_tools_closed() -> anyhow::Result<()> {
         }
     });
     let mut turn = Turn::default();
-    turn.deliberate = Some(Deliberate::new(["note"]).with_context_turns(1).with_trigger("draw", "a picture of"));
+    turn.deliberate =
+        Some(Deliberate::new(["note"]).with_context_turns(1).with_trigger("draw", "a picture of"));
     let draw = || calling("draw", json!({"subject": "cat"}));
 
     let blocked = step(&stepper, calling("search", json!({})), &mut turn);
@@ -247,7 +282,12 @@ fn deliberate_mode_keeps_other_tools_closed() -> anyhow::Result<()> {
     assert_eq!(chat.ran.load(SeqCst), 0);
     assert_eq!(outline(&step(&stepper, draw(), &mut turn)), json!(["draw", true, true]));
     let notices = notices.lock().map(|notices| notices.clone()).unwrap_or_default();
-    assert_eq!(notices, [json!({"type": "trigger_notice", "id": "call-1", "tool": "draw", "trigger": "a picture of"})]);
+    assert_eq!(
+        notices,
+        [
+            json!({"type": "trigger_notice", "id": "call-1", "tool": "draw", "trigger": "a picture of"})
+        ]
+    );
 
     // "Do it again": the tool stays open for one further turn, without a trigger.
     for open in [true, false] {
@@ -263,9 +303,14 @@ fn deliberate_mode_keeps_other_tools_closed() -> anyhow::Result<()> {
 
 #[test]
 fn a_restart_replaces_the_record_of_its_call() -> anyhow::Result<()> {
-    let stepper = Stepper::new(chat()?.registry).with_restart_hook(async |completion: Arc<toolcell::Completion>| {
-        completion.result.value().is_some_and(|value| value.to_value()["text"] == "context_restart")
-    });
+    let stepper = Stepper::new(chat()?.registry).with_restart_hook(
+        async |completion: Arc<toolcell::Completion>| {
+            completion
+                .result
+                .value()
+                .is_some_and(|value| value.to_value()["text"] == "context_restart")
+        },
+    );
     let mut turn = Turn::default();
     let note = |text: &str| calling("note", json!({"text": text}));
     assert_eq!(outline(&step(&stepper, note(""), &mut turn)), json!(["note", false, false]));
@@ -279,11 +324,13 @@ fn a_restart_replaces_the_record_of_its_call() -> anyhow::Result<()> {
 #[test]
 fn too_many_errors_in_a_row_end_the_turn() -> anyhow::Result<()> {
     let chat = chat()?;
-    let stepper = Stepper::new(chat.registry.clone()).with_config(StepConfig::default().with_max_errors(2));
+    let stepper =
+        Stepper::new(chat.registry.clone()).with_config(StepConfig::default().with_max_errors(2));
     let mut turn = Turn::default();
     let note = |text: &str| calling("note", json!({"text": text}));
     let texts = ["", "", "milk", "", "", ""];
-    let outlines: Vec<_> = texts.iter().map(|text| outline(&step(&stepper, note(text), &mut turn))).collect();
+    let outlines: Vec<_> =
+        texts.iter().map(|text| outline(&step(&stepper, note(text), &mut turn))).collect();
     let (good, bad) = (json!(["note", true, false]), json!(["note", false, false]));
     assert_eq!(outlines, [bad.clone(), bad.clone(), good, bad.clone(), bad, json!("error")]);
     // Each call was dispatched once, and is counted for its tool.
@@ -306,7 +353,11 @@ fn calls_of_one_answer_run_side_by_side_and_are_recorded_in_order() -> anyhow::R
     let outlines: Vec<_> = steps.iter().map(outline).collect();
     assert_eq!(
         outlines,
-        [json!(["draw", true, true]), json!(["note", false, false]), json!(["calculator", true, false])]
+        [
+            json!(["draw", true, true]),
+            json!(["note", false, false]),
+            json!(["calculator", true, false])
+        ]
     );
     assert_eq!(turn.consecutive_errors(), 0);
     Ok(())

@@ -12,7 +12,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::json;
-use toolcell::{Access, CallOptions, Component, Directory, Executor, Grants, Limits, Missing, Placement, ToolCall};
+use toolcell::{
+    Access, CallOptions, Component, Directory, Executor, Grants, Limits, Missing, Placement,
+    ToolCall,
+};
 use toolcell_tests::{engine, wait};
 
 const OPERATIONS: &str = include_str!("operations.txt");
@@ -45,9 +48,11 @@ fn here(dir: &Path, script: &[String]) -> Vec<String> {
     let bytes = toolcell_test_guests::bytes("scribe");
     let call = ToolCall::with_value("1", "scribe", &json!({ "script": script }));
     let completion = wait(async move {
-        let component = Component::load_with(&engine, bytes, grants, Missing::Refused).await.expect("it loads");
+        let component =
+            Component::load_with(&engine, bytes, grants, Missing::Refused).await.expect("it loads");
         let tool = component.tool("scribe").expect("the tool");
-        let limits = Limits::default().with_fuel(u64::MAX).with_timeout(std::time::Duration::from_secs(60));
+        let limits =
+            Limits::default().with_fuel(u64::MAX).with_timeout(std::time::Duration::from_secs(60));
         Executor::new().with_limits(limits).call(tool, call, CallOptions::default()).await
     });
     let value = completion.result.value().unwrap_or_else(|| panic!("{completion:?}"));
@@ -65,7 +70,8 @@ fn listed() -> BTreeMap<String, Results> {
         }
         assert!(!reason.is_empty(), "without a reason: {line}");
         let parts: Vec<_> = line.split(" | ").map(str::to_owned).collect();
-        let [operation, machine, engine, here] = <[String; 4]>::try_from(parts).expect("four parts");
+        let [operation, machine, engine, here] =
+            <[String; 4]>::try_from(parts).expect("four parts");
         let before = listed.insert(operation, [machine, engine, here]);
         assert!(before.is_none(), "twice: {line}");
     }

@@ -42,10 +42,13 @@ impl Host {
         let mut store = Store::new(&self.engine, state);
         let instance = self.linker.instantiate(&mut store, &self.component).expect("an instance");
         let tool = instance.get_export_index(&mut store, None, "toolcell:tool/tool@0.1.0");
-        let execute = instance.get_export_index(&mut store, tool.as_ref(), "execute").expect("the function");
+        let execute =
+            instance.get_export_index(&mut store, tool.as_ref(), "execute").expect("the function");
         let execute = instance.get_func(&mut store, execute).expect("the function");
         let mut results = [Val::Bool(false)];
-        execute.call(&mut store, &[call(script), context_of_a_call()], &mut results).expect("it returns");
+        execute
+            .call(&mut store, &[call(script), context_of_a_call()], &mut results)
+            .expect("it returns");
         let [Val::Variant(_, Some(output))] = results else { panic!("no outcome: {results:?}") };
         let Val::Record(fields) = *output else { panic!("no output: {output:?}") };
         let [(_, Val::String(value)), ..] = &fields[..] else { panic!("no value: {fields:?}") };

@@ -7,8 +7,8 @@ use std::task::{Context, Waker};
 
 use serde_json::{Value, json};
 use toolcell::{
-    Completion, Definition, Deliberate, EncodeError, RawCall, RunOptions, Runner, Said, Step, StepConfig, StepEvent,
-    Tool, ToolCall, Turn,
+    Completion, Definition, Deliberate, EncodeError, RawCall, RunOptions, Runner, Said, Step,
+    StepConfig, StepEvent, Tool, ToolCall, Turn,
 };
 use toolcell_tests::{ending, wait};
 
@@ -70,7 +70,11 @@ fn a_trigger_is_told_of_and_the_model_hears_nothing() {
     };
     for (deliberate, call, expected) in [
         (deliberate(), RawCall::from(say("")), vec![notice(None)]),
-        (deliberate(), ToolCall::new("c1", "say", r#"{"outcome": "error"}"#).into(), vec![notice(Some("c1"))]),
+        (
+            deliberate(),
+            ToolCall::new("c1", "say", r#"{"outcome": "error"}"#).into(),
+            vec![notice(Some("c1"))],
+        ),
         (deliberate(), json!({"name": "context"}).into(), vec![]),
         (deliberate(), json!({"name": "stuck"}).into(), vec![]),
         (None, say("").into(), vec![]),
@@ -81,7 +85,8 @@ fn a_trigger_is_told_of_and_the_model_hears_nothing() {
         assert!(matches!(step, Step::History { .. }), "{step:?}");
         assert!(!json!(step).to_string().contains("tell me"));
         // The observer's own panic has poisoned it.
-        let seen = std::mem::take(&mut *seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+        let seen =
+            std::mem::take(&mut *seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
         assert_eq!(seen, expected);
     }
     let json = json!({"type": "trigger_notice", "id": null, "tool": "say", "trigger": "tell me"});
@@ -93,7 +98,9 @@ fn a_trigger_is_told_of_and_the_model_hears_nothing() {
 fn a_hook_may_consume_the_result() {
     let consumes = |completion: Arc<Completion>| async move {
         match ending(&completion.result).as_str() {
-            "ok" => completion.result.value().is_some_and(|value| value.as_str().contains("restart")),
+            "ok" => {
+                completion.result.value().is_some_and(|value| value.as_str().contains("restart"))
+            }
             "error" => true,
             "ask_user" => panic!("hook"),
             _ => false,
@@ -113,7 +120,11 @@ fn a_hook_may_consume_the_result() {
         ("", "history/ok", 0),
     ] {
         let step = agent.step(say(outcome), &mut turn);
-        assert_eq!((word(&step).as_str(), turn.consecutive_errors()), (expected, errors), "{outcome}");
+        assert_eq!(
+            (word(&step).as_str(), turn.consecutive_errors()),
+            (expected, errors),
+            "{outcome}"
+        );
     }
     assert_eq!(agent.dispatched(), 8);
     // A blocked or unknown tool has no result to consume.
@@ -162,7 +173,8 @@ fn call_and_response_are_one_entry() {
         "halted_reason": "ask_user", "pending_question": "Which one?", "pending_tool_call_id": "c1",
         "ask_user_opts": ["a", "b"], "state": 7,
     });
-    let halted = json!({"halted_reason": "done", "halt_tool_call_id": "c1", "halt_result": {"total": 3}});
+    let halted =
+        json!({"halted_reason": "done", "halt_tool_call_id": "c1", "halt_result": {"total": 3}});
     let media = json!([
         {"type": "image", "mimeType": "image/png", "bytes": 3}, {"type": "audio", "mimeType": "audio/wav", "bytes": 6},
     ]);
@@ -178,8 +190,18 @@ fn call_and_response_are_one_entry() {
             json!({"result": {"error": "no such city", "data": {"near": "Oslo"}}}),
             json!({"is_error": true}),
         ),
-        ("panic", false, json!({"result": {"error": "the handler panicked: ouch"}}), json!({"is_error": true})),
-        ("extended", false, json!({"result": "seen"}), json!({"extensions": {"cost": {"cents": 3}}})),
+        (
+            "panic",
+            false,
+            json!({"result": {"error": "the handler panicked: ouch"}}),
+            json!({"is_error": true}),
+        ),
+        (
+            "extended",
+            false,
+            json!({"result": "seen"}),
+            json!({"extensions": {"cost": {"cents": 3}}}),
+        ),
         ("ask", true, json!({"result": "<awaiting user response>"}), json!({"halted": asked})),
         ("halt", true, json!({"result": {"total": 3}}), json!({"halted": halted})),
         ("media", true, json!({"result": "seen"}), json!({"media": media, "parts": parts})),
@@ -192,7 +214,10 @@ fn call_and_response_are_one_entry() {
             "functionResponse": {"id": "c1", "name": "say", "response": response},
             "attributes": {"team": "north"},
         });
-        entry.as_object_mut().expect("an object").extend(beside.as_object().expect("an object").clone());
+        entry
+            .as_object_mut()
+            .expect("an object")
+            .extend(beside.as_object().expect("an object").clone());
         let success = beside.get("is_error").is_none();
         let expected = json!({"kind": "history", "name": "say", "success": success, "end_turn": ends, "entry": entry});
         assert_eq!(json!(step), expected, "{outcome}");
@@ -202,7 +227,10 @@ fn call_and_response_are_one_entry() {
         "functionResponse": {"name": "manual", "response": {"result": {"error": "the host has no handler for a tool of this name"}}},
         "is_error": true,
     });
-    assert_eq!(json!(agent.step(json!({"name": "manual"}), &mut Turn::default()))["entry"], expected);
+    assert_eq!(
+        json!(agent.step(json!({"name": "manual"}), &mut Turn::default()))["entry"],
+        expected
+    );
 }
 
 #[test]
@@ -210,9 +238,12 @@ fn an_entry_is_a_message_as_a_run_makes_it() {
     let agent = Loop::new();
     for outcome in ["", "error", "panic", "ask", "halt", "media"] {
         let call = ToolCall::with_value("c1", "say", &json!({"outcome": outcome}));
-        let Step::History { entry, .. } = agent.step(call.clone(), &mut Turn::default()) else { panic!("{outcome}") };
+        let Step::History { entry, .. } = agent.step(call.clone(), &mut Turn::default()) else {
+            panic!("{outcome}")
+        };
         let runner = Runner::new(agent.registry.clone());
-        let run = wait(async move { runner.run([call], RunOptions::default()).await }).expect("it starts");
+        let run = wait(async move { runner.run([call], RunOptions::default()).await })
+            .expect("it starts");
         let mut expected = run.messages.into_iter().next().expect("a message");
         // Whether the turn ends is the step's to say.
         expected.end_turn = false;
@@ -227,7 +258,9 @@ fn an_encoder_makes_text_of_results() {
         Said::Ok(output) if output.value.as_str().contains("worse") => panic!("encoder"),
         Said::Ok(output) => Ok(format!("ok: {}", output.value)),
         Said::Value(value) => Ok(format!("value: {value}")),
-        Said::Failure(failure) if failure.to_string().contains("ouch") => Err(EncodeError("never".into())),
+        Said::Failure(failure) if failure.to_string().contains("ouch") => {
+            Err(EncodeError("never".into()))
+        }
         Said::Failure(failure) => Ok(format!("failed: {failure}")),
         _ => Err(EncodeError("unknown".into())),
     };
@@ -243,7 +276,11 @@ fn an_encoder_makes_text_of_results() {
         ),
         ("panic", json!({"result": {"error": "the handler panicked: ouch"}})),
     ] {
-        assert_eq!(response(&agent.step(say(outcome), &mut Turn::default())), expected, "{outcome}");
+        assert_eq!(
+            response(&agent.step(say(outcome), &mut Turn::default())),
+            expected,
+            "{outcome}"
+        );
     }
 }
 
@@ -261,11 +298,23 @@ fn a_result_that_cannot_be_encoded_is_a_failure_everywhere() {
         let mut turn = Turn::default();
         turn.deliberate = Some(Deliberate::new(["say"]));
         let step = agent.step(say(outcome), &mut turn);
-        let Step::History { success: false, end_turn: false, entry, .. } = &step else { panic!("{step:?}") };
-        assert_eq!(response(&step), json!({"result": {"error": "the result could not be encoded: no text"}}));
-        assert!(entry.halted.is_none() && entry.parts.is_empty(), "{outcome}: what failed halts and shows nothing");
+        let Step::History { success: false, end_turn: false, entry, .. } = &step else {
+            panic!("{step:?}")
+        };
+        assert_eq!(
+            response(&step),
+            json!({"result": {"error": "the result could not be encoded: no text"}})
+        );
+        assert!(
+            entry.halted.is_none() && entry.parts.is_empty(),
+            "{outcome}: what failed halts and shows nothing"
+        );
         let statistics = agent.registry.statistics("say").expect("it is there");
-        assert_eq!((statistics.success, statistics.failure, turn.consecutive_errors()), (0, 1, 1), "{outcome}");
+        assert_eq!(
+            (statistics.success, statistics.failure, turn.consecutive_errors()),
+            (0, 1, 1),
+            "{outcome}"
+        );
         turn.deliberate = Some(Deliberate::new(["context"]));
         assert!(!turn.allows("say"), "{outcome} opens no window");
     }
@@ -309,7 +358,8 @@ fn only_a_dispatch_is_told_of_and_may_be_consumed() {
 /// Refusals, blocked and unknown names count like a tool's own errors.
 #[test]
 fn errors_in_a_row_end_the_turn() {
-    let agent = Loop::new().with(|stepper| stepper.with_config(StepConfig::default().with_max_errors(3)));
+    let agent =
+        Loop::new().with(|stepper| stepper.with_config(StepConfig::default().with_max_errors(3)));
     let unknown = || json!({"name": "there_is_none"});
     let mut turn = Turn::default();
     turn.deliberate = Some(Deliberate::new(["say", "there_is_none"]));

@@ -49,11 +49,18 @@ fn arguments_over_the_limit_are_refused_and_left_out() {
     let agent = Loop::new();
     let mut turn = Turn::default();
     turn.limits = Limits::unlimited().with_arguments(100);
-    for arguments in [json!({"x": "x".repeat(100)}), json!(format!("{{\"x\": \"{}\"}}", "x".repeat(100)))] {
+    for arguments in
+        [json!({"x": "x".repeat(100)}), json!(format!("{{\"x\": \"{}\"}}", "x".repeat(100)))]
+    {
         let step = agent.step(json!({"name": "say", "args": arguments}), &mut turn);
         assert_eq!(word(&step), "history/failed");
         assert_eq!(json!(step)["entry"]["functionCall"]["args"], json!({}));
-        assert!(response(&step)["result"]["error"].as_str().expect("words").contains("at most 100 bytes"));
+        assert!(
+            response(&step)["result"]["error"]
+                .as_str()
+                .expect("words")
+                .contains("at most 100 bytes")
+        );
     }
     assert_eq!(agent.dispatched(), 0);
 }
@@ -70,7 +77,11 @@ fn a_stop_comes_before_any_tool() {
     }
     let mut turn = Turn::default();
     turn.stop();
-    assert_eq!(word(&agent.step(json!({"name": ""}), &mut turn)), "abort/error", "a malformed call is judged first");
+    assert_eq!(
+        word(&agent.step(json!({"name": ""}), &mut turn)),
+        "abort/error",
+        "a malformed call is judged first"
+    );
     turn.next_turn();
     assert_eq!(word(&agent.step(say(""), &mut turn)), "history/ok", "a stop is meant for its turn");
     assert_eq!(agent.dispatched(), 1);
@@ -79,8 +90,11 @@ fn a_stop_comes_before_any_tool() {
 /// Stage 3.
 #[test]
 fn the_handler_sees_where_the_call_comes_from() {
-    let agent = Loop::new().with(|stepper| stepper.with_config(StepConfig::default().with_soft_warn_at(2)));
-    let mut turn = Turn::new(context(&json!({"session_id": "s", "tenant": "acme", "resume": {"answer": "stale"}})));
+    let agent =
+        Loop::new().with(|stepper| stepper.with_config(StepConfig::default().with_soft_warn_at(2)));
+    let mut turn = Turn::new(context(
+        &json!({"session_id": "s", "tenant": "acme", "resume": {"answer": "stale"}}),
+    ));
     turn.context.extensions.insert("own".into(), json!(1).into());
     turn.locale = Some("de-CH".into());
     for (iteration, extensions) in [
@@ -97,8 +111,8 @@ fn the_handler_sees_where_the_call_comes_from() {
         let step = agent.step(json!({"id": "c1", "name": "context"}), &mut turn);
         assert_eq!(response(&step)["result"], expected, "{iteration}");
     }
-    let answer =
-        RawCall::from(json!({"name": "context"})).with_resume(Resume { answer: json!("b").into(), state: None });
+    let answer = RawCall::from(json!({"name": "context"}))
+        .with_resume(Resume { answer: json!("b").into(), state: None });
     let step = agent.step(answer, &mut Turn::default());
     assert_eq!(response(&step)["result"]["resumed"], "b");
     assert_eq!(response(&step)["result"]["extensions"], json!({}), "nothing is invented");
@@ -156,7 +170,10 @@ fn an_unknown_name_is_answered_with_the_nearest_that_may_be_called() {
     ] {
         turn.deliberate = deliberate;
         let step = agent.step(json!({"name": name}), &mut turn);
-        assert_eq!((word(&step).as_str(), response(&step)), ("history/failed", json!({"result": {"error": expected}})));
+        assert_eq!(
+            (word(&step).as_str(), response(&step)),
+            ("history/failed", json!({"result": {"error": expected}}))
+        );
     }
     assert_eq!(agent.dispatched(), 0);
 }

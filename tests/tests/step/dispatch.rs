@@ -7,7 +7,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcell::{AbortSignal, Deliberate, Event, Executor, Limits, Registry, Step, StepConfig, Stepper, Turn};
+use toolcell::{
+    AbortSignal, Deliberate, Event, Executor, Limits, Registry, Step, StepConfig, Stepper, Turn,
+};
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 use toolcell_tests::{PLACEMENTS, ending, engine, load};
 
@@ -31,8 +33,8 @@ fn a_timeout_is_a_failure_in_the_history() {
 fn recorder(at_start: AbortSignal) -> (Executor, Arc<Mutex<Vec<String>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&seen);
-    let executor =
-        Executor::new().with_limits(Limits::default().with_fuel(u64::MAX)).with_events(move |event: Event| {
+    let executor = Executor::new().with_limits(Limits::default().with_fuel(u64::MAX)).with_events(
+        move |event: Event| {
             at_start.raise();
             let text = match event {
                 Event::Started { .. } => "started".into(),
@@ -41,7 +43,8 @@ fn recorder(at_start: AbortSignal) -> (Executor, Arc<Mutex<Vec<String>>>) {
                 Event::Log { .. } | _ => "log".into(),
             };
             sink.lock().expect("no panic").push(text);
-        });
+        },
+    );
     (executor, seen)
 }
 
@@ -75,12 +78,20 @@ fn a_stop_beats_the_result() {
         });
         let mut turn = Turn::default();
         turn.deliberate = Some(Deliberate::new([tool]));
-        assert_eq!(word(&stopped(&agent.stepper, tool, &mut turn)), "abort/stopped_by_user", "{tool}");
+        assert_eq!(
+            word(&stopped(&agent.stepper, tool, &mut turn)),
+            "abort/stopped_by_user",
+            "{tool}"
+        );
         assert_eq!(*events.lock().expect("no panic"), expected, "{tool}");
         assert_eq!((agent.dispatched(), turn.consecutive_errors()), (1, 0), "{tool}");
         turn.deliberate = Some(Deliberate::new([""; 0]));
         assert!(!turn.allows(tool), "a stopped call opens no window");
-        assert_eq!(agent.registry.statistics(tool).expect("it is there").count, 0, "a stop says nothing about a tool");
+        assert_eq!(
+            agent.registry.statistics(tool).expect("it is there").count,
+            0,
+            "a stop says nothing about a tool"
+        );
     }
 }
 
@@ -108,7 +119,8 @@ fn a_stop_reaches_the_guest() {
             (Misdeed::Sleep, Duration::ZERO, "handler_exit/cancelled"),
             (Misdeed::Spin, Duration::ZERO, "handler_exit/cancelled"),
         ] {
-            let guest = load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("loads");
+            let guest =
+                load(&engine, Hostile::new(Place::Execute, misdeed).component()).expect("loads");
             let registry = Registry::new();
             registry.register_all(guest.tools().to_vec()).expect("a new name");
             let (executor, events) = recorder(AbortSignal::default());
@@ -116,7 +128,11 @@ fn a_stop_reaches_the_guest() {
             let stepper = Stepper::new(registry).with_executor(executor).with_config(config);
             let step = stopped(&stepper, "hostile", &mut Turn::default());
             assert_eq!(word(&step), "abort/stopped_by_user", "{misdeed:?}, {placement:?}");
-            assert_eq!(*events.lock().expect("no panic"), ["started", expected], "{misdeed:?}, {placement:?}");
+            assert_eq!(
+                *events.lock().expect("no panic"),
+                ["started", expected],
+                "{misdeed:?}, {placement:?}"
+            );
         }
     }
 }

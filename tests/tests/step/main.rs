@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell::{
-    Definition, Executor, Halt, HandlerError, Invocation, Media, Outcome, Output, Part, Question, RawCall, Registry,
-    Step, Stepper, Tool, Turn,
+    Definition, Executor, Halt, HandlerError, Invocation, Media, Outcome, Output, Part, Question,
+    RawCall, Registry, Step, Stepper, Tool, Turn,
 };
 use toolcell_tests::wait;
 
@@ -34,12 +34,15 @@ impl Loop {
         let (registry, dispatched) = (Registry::new(), Arc::new(AtomicU32::new(0)));
         let counted = |name: &str, answer: fn(Value, Arc<Invocation>) -> Answer| {
             let dispatched = Arc::clone(&dispatched);
-            let definition = Definition::new(name, "").expect("a name").with_attribute("team", json!("north"));
+            let definition =
+                Definition::new(name, "").expect("a name").with_attribute("team", json!("north"));
             let function = move |arguments: Value, invocation: Arc<Invocation>| {
                 dispatched.fetch_add(1, SeqCst);
                 answer(arguments, invocation)
             };
-            registry.register(Tool::native(definition, function).expect("a tool")).expect("a new name");
+            registry
+                .register(Tool::native(definition, function).expect("a tool"))
+                .expect("a new name");
         };
         counted("say", |arguments, _| Box::pin(async move { said(&arguments) }));
         counted("context", |_, invocation| Box::pin(async move { Outcome::ok(seen(&invocation)) }));
@@ -65,7 +68,9 @@ impl Loop {
             })
         });
         let hidden = Definition::new("secret_plan", "").expect("a name");
-        let hidden = Tool::native(hidden, async |_: Value| json!(1)).expect("a tool").with_visibility(|_, _| false);
+        let hidden = Tool::native(hidden, async |_: Value| json!(1))
+            .expect("a tool")
+            .with_visibility(|_, _| false);
         registry.register(hidden).expect("a new name");
         Self {
             stepper: Stepper::new(registry.clone()).with_executor(Executor::new().without_sealer()),
@@ -88,7 +93,11 @@ impl Loop {
     }
 
     /// Makes the steps of several calls at once.
-    fn step_all<Call: Into<RawCall>>(&self, calls: impl IntoIterator<Item = Call>, turn: &mut Turn) -> Vec<Step> {
+    fn step_all<Call: Into<RawCall>>(
+        &self,
+        calls: impl IntoIterator<Item = Call>,
+        turn: &mut Turn,
+    ) -> Vec<Step> {
         let (stepper, mut own) = (self.stepper.clone(), turn.clone());
         let calls: Vec<RawCall> = calls.into_iter().map(Into::into).collect();
         let steps;
@@ -105,10 +114,12 @@ type Answer = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 fn said(arguments: &Value) -> Outcome {
     match arguments["outcome"].as_str() {
-        Some("error") => Outcome::Error(HandlerError::new("no such city").with_data(json!({"near": "Oslo"}))),
-        Some("ask") => {
-            Outcome::AskUser(Question::new("Which one?").with_options(json!(["a", "b"])).with_state(json!(7)))
+        Some("error") => {
+            Outcome::Error(HandlerError::new("no such city").with_data(json!({"near": "Oslo"})))
         }
+        Some("ask") => Outcome::AskUser(
+            Question::new("Which one?").with_options(json!(["a", "b"])).with_state(json!(7)),
+        ),
         Some("halt") => Outcome::Halt(Halt::new("done", json!({"total": 3}))),
         Some("panic") => panic!("ouch"),
         Some("extended") => {
@@ -117,10 +128,14 @@ fn said(arguments: &Value) -> Outcome {
             Outcome::Ok(output)
         }
         Some("media") => {
-            let media = |mime_type: &str, bytes| Media { mime_type: mime_type.into(), data: vec![0; bytes] };
+            let media = |mime_type: &str, bytes| Media {
+                mime_type: mime_type.into(),
+                data: vec![0; bytes],
+            };
             let output = Output::new(json!("seen")).with_part(Part::Text { text: "beside".into() });
-            let mut output =
-                output.with_part(Part::Image(media("image/png", 3))).with_part(Part::Audio(media("audio/wav", 6)));
+            let mut output = output
+                .with_part(Part::Image(media("image/png", 3)))
+                .with_part(Part::Audio(media("audio/wav", 6)));
             output.end_turn = true;
             Outcome::Ok(output)
         }

@@ -9,7 +9,8 @@ use std::task::{Context, Waker};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use toolcell::{
-    Definition, Deliberate, EncodeError, Halted, OnToolError, Said, Step, StepConfig, StepEvent, Tool, Turn, Verdict,
+    Definition, Deliberate, EncodeError, Halted, OnToolError, Said, Step, StepConfig, StepEvent,
+    Tool, Turn, Verdict,
 };
 
 use super::{Loop, response, say, word};
@@ -28,11 +29,13 @@ fn calls_run_side_by_side_and_are_recorded_in_order() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&told);
     let agent = Loop::new().with(|stepper| {
-        stepper.with_config(StepConfig::default().with_max_concurrency(2)).with_observer(move |event| {
-            if let StepEvent::TriggerNotice { tool, .. } = event {
-                sink.lock().expect("no panic").push(tool);
-            }
-        })
+        stepper.with_config(StepConfig::default().with_max_concurrency(2)).with_observer(
+            move |event| {
+                if let StepEvent::TriggerNotice { tool, .. } = event {
+                    sink.lock().expect("no panic").push(tool);
+                }
+            },
+        )
     });
     let gate = Arc::new(Semaphore::new(0));
     let (waits, opens) = (Arc::clone(&gate), gate);
@@ -47,10 +50,13 @@ fn calls_run_side_by_side_and_are_recorded_in_order() {
     });
     agent.registry.register_all([waits.expect("a tool"), opens.expect("a tool")]).expect("new");
     let mut turn = Turn::default();
-    turn.deliberate = Some(Deliberate::new([""; 0]).with_trigger("waits", "w").with_trigger("opens", "o"));
+    turn.deliberate =
+        Some(Deliberate::new([""; 0]).with_trigger("waits", "w").with_trigger("opens", "o"));
     let steps = agent.step_all(["waits", "opens"].map(named), &mut turn);
-    let entries: Vec<_> =
-        steps.iter().map(|step| (json!(step)["name"].clone(), response(step)["result"].clone())).collect();
+    let entries: Vec<_> = steps
+        .iter()
+        .map(|step| (json!(step)["name"].clone(), response(step)["result"].clone()))
+        .collect();
     assert_eq!(entries, [(json!("waits"), json!(true)), (json!("opens"), json!("opened"))]);
     assert_eq!(*told.lock().expect("no panic"), ["waits", "opens"], "in the calls' order");
     assert!(agent.step_all([json!(null); 0], &mut turn).is_empty());
@@ -59,21 +65,26 @@ fn calls_run_side_by_side_and_are_recorded_in_order() {
 #[test]
 fn no_more_calls_run_at_once_than_may() {
     for most in [1, 3] {
-        let agent = Loop::new().with(|stepper| stepper.with_config(StepConfig::default().with_max_concurrency(most)));
+        let agent = Loop::new()
+            .with(|stepper| stepper.with_config(StepConfig::default().with_max_concurrency(most)));
         let counts = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
         let counter = Arc::clone(&counts);
-        let counted = Tool::native(Definition::new("counted", "").expect("a name"), move |_: Value| {
-            let counter = Arc::clone(&counter);
-            async move {
-                counter.1.fetch_max(counter.0.fetch_add(1, SeqCst) + 1, SeqCst);
-                tokio::task::yield_now().await;
-                counter.0.fetch_sub(1, SeqCst);
-                json!(null)
-            }
-        });
+        let counted =
+            Tool::native(Definition::new("counted", "").expect("a name"), move |_: Value| {
+                let counter = Arc::clone(&counter);
+                async move {
+                    counter.1.fetch_max(counter.0.fetch_add(1, SeqCst) + 1, SeqCst);
+                    tokio::task::yield_now().await;
+                    counter.0.fetch_sub(1, SeqCst);
+                    json!(null)
+                }
+            });
         agent.registry.register(counted.expect("a tool")).expect("new");
         let steps = agent.step_all(vec![named("counted"); 20], &mut Turn::default());
-        assert_eq!((words(&steps), counts.1.load(SeqCst)), (vec!["history/ok".to_owned(); 20], most));
+        assert_eq!(
+            (words(&steps), counts.1.load(SeqCst)),
+            (vec!["history/ok".to_owned(); 20], most)
+        );
     }
 }
 
@@ -86,7 +97,10 @@ fn a_malformed_call_or_a_stop_ends_the_turn_before_anything_runs() {
     assert_eq!((words(&steps), agent.dispatched()), (vec!["abort/error".to_owned(); 3], 0));
     turn.stop();
     let steps = agent.step_all([say(""), say("")], &mut turn);
-    assert_eq!((words(&steps), agent.dispatched()), (vec!["abort/stopped_by_user".to_owned(); 2], 0));
+    assert_eq!(
+        (words(&steps), agent.dispatched()),
+        (vec!["abort/stopped_by_user".to_owned(); 2], 0)
+    );
 }
 
 /// With an id the model's call can be answered: arguments that are no object are its mistake to repair.
@@ -108,7 +122,11 @@ fn malformed_arguments_are_told_to_the_model() {
     let failed = json!({"id": "c1", "name": "say", "args": "{"});
     assert_eq!(agent.dispatched(), 3, "the calls beside it ran");
     assert_eq!(words(&agent.step_all([failed], &mut turn)), ["history/failed"]);
-    assert_eq!((agent.dispatched(), turn.consecutive_errors()), (0, 1), "it is counted, and nothing ran");
+    assert_eq!(
+        (agent.dispatched(), turn.consecutive_errors()),
+        (0, 1),
+        "it is counted, and nothing ran"
+    );
 }
 
 /// A closed or unknown tool is answered in its place; a window that a call opens is not for the calls beside it.
@@ -117,11 +135,16 @@ fn what_is_closed_is_answered_beside_what_runs() {
     let agent = Loop::new();
     let mut turn = Turn::default();
     turn.deliberate = Some(Deliberate::new(["say", "unknown"]));
-    let steps = agent.step_all([named("context"), say(""), named("unknown"), say("error")], &mut turn);
+    let steps =
+        agent.step_all([named("context"), say(""), named("unknown"), say("error")], &mut turn);
     assert_eq!(words(&steps), ["history/failed", "history/ok", "history/failed", "history/failed"]);
     assert_eq!(response(&steps[0])["result"]["status"], "blocked_by_deliberate_tool_mode");
     assert_eq!(response(&steps[2])["result"]["error"], "there is no tool `unknown`");
-    assert_eq!((agent.dispatched(), turn.consecutive_errors()), (2, 2), "counted in the calls' order");
+    assert_eq!(
+        (agent.dispatched(), turn.consecutive_errors()),
+        (2, 2),
+        "counted in the calls' order"
+    );
     turn.deliberate = Some(Deliberate::new([""; 0]));
     assert!(turn.allows("say"), "its window is open now");
 }
@@ -130,9 +153,11 @@ fn what_is_closed_is_answered_beside_what_runs() {
 #[test]
 fn a_restart_or_too_many_errors_are_one_calls_own() {
     let agent = Loop::new().with(|stepper| {
-        stepper.with_config(StepConfig::default().with_max_errors(1)).with_restart_hook(async |completion| {
-            completion.result.value().is_some_and(|value| value.as_str().contains("restart"))
-        })
+        stepper.with_config(StepConfig::default().with_max_errors(1)).with_restart_hook(
+            async |completion| {
+                completion.result.value().is_some_and(|value| value.as_str().contains("restart"))
+            },
+        )
     });
     let mut turn = Turn::default();
     let calls = [say("error"), say("error"), say("restart"), say("error"), say(""), say("halt")];
@@ -147,10 +172,12 @@ fn a_restart_or_too_many_errors_are_one_calls_own() {
 /// One that has ended is not recorded when the stop comes while another runs.
 #[test]
 fn a_stop_is_for_all_calls_that_are_not_recorded() {
-    let config = StepConfig::default().with_stop_grace(std::time::Duration::ZERO).with_max_concurrency(2);
+    let config =
+        StepConfig::default().with_stop_grace(std::time::Duration::ZERO).with_max_concurrency(2);
     let agent = Loop::new().with(|stepper| stepper.with_config(config));
     let mut turn = Turn::default();
-    let steps = agent.step_all([say(""), named("stops_and_hangs"), named("stuck"), say("")], &mut turn);
+    let steps =
+        agent.step_all([say(""), named("stops_and_hangs"), named("stuck"), say("")], &mut turn);
     assert_eq!(words(&steps), ["abort/stopped_by_user"; 4]);
     assert_eq!(agent.dispatched(), 2, "nothing starts after the stop");
 }
@@ -171,8 +198,10 @@ fn a_policy_decides_what_the_model_gets() {
         Said::Failure(failure) => Ok(failure.to_string()),
         Said::Ok(_) | _ => Ok("ok".into()),
     };
-    let call = |id: &str, outcome: &str| json!({"id": id, "name": "say", "args": {"outcome": outcome}});
-    let agent = Loop::new().with(|stepper| stepper.with_on_tool_error(policy()).with_encoder(encoder));
+    let call =
+        |id: &str, outcome: &str| json!({"id": id, "name": "say", "args": {"outcome": outcome}});
+    let agent =
+        Loop::new().with(|stepper| stepper.with_on_tool_error(policy()).with_encoder(encoder));
     let calls = [
         call("ok", ""),
         call("instead", "error"),
@@ -195,17 +224,30 @@ fn a_policy_decides_what_the_model_gets() {
         (json!({"error": "the result could not be encoded: no text"}), true, halted("bad", None)),
     ]) {
         let Step::History { end_turn, entry, .. } = step else { panic!("{step:?}") };
-        assert_eq!((response(step)["result"].clone(), entry.message().is_error), (expected, is_error));
+        assert_eq!(
+            (response(step)["result"].clone(), entry.message().is_error),
+            (expected, is_error)
+        );
         assert_eq!((&entry.halted, *end_turn), (&halted, halted.is_some()));
     }
-    assert_eq!(words(&steps), ["history/ok", "history/failed", "history/failed", "history/failed", "history/failed"]);
-    assert_eq!(turn.consecutive_errors(), 4, "what a policy put in its place has failed all the same");
+    assert_eq!(
+        words(&steps),
+        ["history/ok", "history/failed", "history/failed", "history/failed", "history/failed"]
+    );
+    assert_eq!(
+        turn.consecutive_errors(),
+        4,
+        "what a policy put in its place has failed all the same"
+    );
     let statistics = agent.registry.statistics("say").expect("it is there");
     assert_eq!((statistics.success, statistics.failure), (1, 4));
     // The same for one step, and without asking about what never was a call of a tool.
     let halts = Loop::new().with(|stepper| stepper.with_on_tool_error(OnToolError::Halt));
     let step = halts.step(call("c", "error"), &mut Turn::default());
-    assert_eq!(json!(step)["entry"]["halted"], json!({"halted_reason": "tool_error", "halt_tool_call_id": "c"}));
+    assert_eq!(
+        json!(step)["entry"]["halted"],
+        json!({"halted_reason": "tool_error", "halt_tool_call_id": "c"})
+    );
     let step = halts.step(named("unknown"), &mut Turn::default());
     assert_eq!(json!(step)["entry"]["halted"], Value::Null);
 }

@@ -17,7 +17,8 @@ const REASONS: [&str; 2] = ["//! TABLE: ", "//! Long: "];
 const MAX_README: usize = 180;
 const MIN_PROMISES: usize = 20;
 /// Folders with modules of ours.
-const MODULES: [&str; 7] = ["attack/", "host/", "guest-sdk/", "tests/", "benches/", "xtask/", "example-tools/"];
+const MODULES: [&str; 7] =
+    ["attack/", "host/", "guest-sdk/", "tests/", "benches/", "xtask/", "example-tools/"];
 const CORE: &str = "host/core/src/";
 /// The core library from the ground up: a module uses only its own line and those above. Source: ARCHITECTURE.md.
 const LAYERS: [(&str, &[&str]); 9] = [
@@ -43,12 +44,51 @@ const LAYERS: [(&str, &[&str]); 9] = [
             "usage",
         ],
     ),
-    ("decisions", &["api_keys", "assemble", "encode", "policy", "rules", "schema", "statistics", "suspicion", "view"]),
+    (
+        "decisions",
+        &[
+            "api_keys",
+            "assemble",
+            "encode",
+            "policy",
+            "rules",
+            "schema",
+            "statistics",
+            "suspicion",
+            "view",
+        ],
+    ),
     ("time", &["clock", "cores"]),
-    ("world", &["directory", "egress", "kv", "private", "secret", "shared_bytes", "signals", "spawn", "store"]),
+    (
+        "world",
+        &[
+            "directory",
+            "egress",
+            "kv",
+            "private",
+            "secret",
+            "shared_bytes",
+            "signals",
+            "spawn",
+            "store",
+        ],
+    ),
     ("the handler trait", &["handler"]),
     ("engine", &["engine"]),
-    ("handlers", &["blocking", "breaker", "middleware", "native", "patience", "retry", "scripted", "tool", "wasm"]),
+    (
+        "handlers",
+        &[
+            "blocking",
+            "breaker",
+            "middleware",
+            "native",
+            "patience",
+            "retry",
+            "scripted",
+            "tool",
+            "wasm",
+        ],
+    ),
     ("pipe", &["executor", "registry", "runner", "seal", "step"]),
     ("edges", &["provider", "worker_process"]),
 ];
@@ -67,17 +107,23 @@ const MACHINE_BOUND: [(&str, &str); 9] = [
 
 fn too_long(files: &[File]) -> Vec<String> {
     let is_reason = |line: &str| REASONS.iter().any(|reason| line.starts_with(reason));
-    let header = |file: &&File| file.text.lines().take_while(|line| line.starts_with("//!")).any(is_reason);
+    let header =
+        |file: &&File| file.text.lines().take_while(|line| line.starts_with("//!")).any(is_reason);
     let code = rust(files).filter(|file| !header(file)).map(|file| (file, MAX_LINES));
     let all = code.chain(named(files, "README.md").map(|readme| (readme, MAX_README)));
     all.filter(|(file, most)| file.text.lines().count() > *most)
-        .map(|(file, most)| format!("{} has {} lines of {most}", file.path, file.text.lines().count()))
+        .map(|(file, most)| {
+            format!("{} has {} lines of {most}", file.path, file.text.lines().count())
+        })
         .collect()
 }
 
 fn without_header(files: &[File]) -> Vec<String> {
     rust(files)
-        .filter(|file| MODULES.iter().any(|folder| file.path.starts_with(folder)) && !file.path.contains("/tests/ui/"))
+        .filter(|file| {
+            MODULES.iter().any(|folder| file.path.starts_with(folder))
+                && !file.path.contains("/tests/ui/")
+        })
         .filter(|file| !file.text.starts_with("//! "))
         .map(|file| format!("{} does not say what it owns in a first line with `//!`", file.path))
         .collect()
@@ -94,7 +140,9 @@ fn engine_named_outside(files: &[File]) -> Vec<String> {
 fn engine_made_elsewhere(files: &[File]) -> Vec<String> {
     core(files)
         .filter(|(_, file)| !file.path.ends_with("engine/config.rs"))
-        .filter(|(_, file)| ["Engine::new(", "Engine::default("].iter().any(|made| file.text.contains(made)))
+        .filter(|(_, file)| {
+            ["Engine::new(", "Engine::default("].iter().any(|made| file.text.contains(made))
+        })
         .map(|(_, file)| format!("{} makes an engine, as `engine/config` alone does", file.path))
         .collect()
 }
@@ -104,16 +152,24 @@ fn upward_uses(files: &[File]) -> Vec<String> {
     let mut complaints = Vec::new();
     for (module, file) in core(files).filter(|(module, _)| *module != "lib") {
         let Some(own) = layer(module) else {
-            complaints.push(format!("{} stands in no layer: give `{module}` a place in `LAYERS`", file.path));
+            complaints.push(format!(
+                "{} stands in no layer: give `{module}` a place in `LAYERS`",
+                file.path
+            ));
             continue;
         };
         for line in file.text.lines().filter(|line| !line.trim_start().starts_with("//")) {
-            for (at, _) in line.match_indices("crate::").filter(|(at, _)| !line[..*at].ends_with(['_', '$'])) {
+            for (at, _) in
+                line.match_indices("crate::").filter(|(at, _)| !line[..*at].ends_with(['_', '$']))
+            {
                 let used = word(&line[at + "crate::".len()..]);
                 match layer(used) {
                     Some(layer) if layer <= own => {}
-                    Some(layer) => complaints.push(format!("{} uses `{used}` of {}", file.path, LAYERS[layer].0)),
-                    None => complaints.push(format!("{}: `{}` names no module", file.path, line.trim())),
+                    Some(layer) => complaints
+                        .push(format!("{} uses `{used}` of {}", file.path, LAYERS[layer].0)),
+                    None => {
+                        complaints.push(format!("{}: `{}` names no module", file.path, line.trim()))
+                    }
                 }
             }
         }
@@ -124,13 +180,20 @@ fn upward_uses(files: &[File]) -> Vec<String> {
 fn foreign_reexports(files: &[File]) -> Vec<String> {
     let mut complaints = Vec::new();
     for (_, file) in core(files) {
-        let lines = || file.text.lines().map(|line| line.trim_start().trim_start_matches("pub(crate) "));
-        let modules: Vec<_> =
-            lines().filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod ")).map(word).collect();
-        let own = |name: &str| ["crate", "self", "super"].contains(&name) || modules.contains(&name);
-        for line in lines().filter(|line| line.starts_with("pub use ") || line.starts_with("pub extern ")) {
+        let lines =
+            || file.text.lines().map(|line| line.trim_start().trim_start_matches("pub(crate) "));
+        let modules: Vec<_> = lines()
+            .filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod "))
+            .map(word)
+            .collect();
+        let own =
+            |name: &str| ["crate", "self", "super"].contains(&name) || modules.contains(&name);
+        for line in
+            lines().filter(|line| line.starts_with("pub use ") || line.starts_with("pub extern "))
+        {
             if !line.strip_prefix("pub use ").is_some_and(|used| own(word(used))) {
-                complaints.push(format!("{}: `{line}` makes a dependency's version ours", file.path));
+                complaints
+                    .push(format!("{}: `{line}` makes a dependency's version ours", file.path));
             }
         }
     }
@@ -146,7 +209,9 @@ fn poisonable_locks(files: &[File]) -> Vec<String> {
         used.split(|c: char| !c.is_alphanumeric()).any(|word| LOCKS.contains(&word))
     };
     host.filter(|file| file.text.split("std::sync::").skip(1).any(names))
-        .map(|file| format!("{} has a lock that a panic poisons: those of parking_lot cannot be", file.path))
+        .map(|file| {
+            format!("{} has a lock that a panic poisons: those of parking_lot cannot be", file.path)
+        })
         .collect()
 }
 
@@ -165,7 +230,14 @@ fn anchors(page: &str) -> BTreeSet<String> {
     let headings = page.lines().filter(|line| line.starts_with('#'));
     let kept = |c: &char| c.is_alphanumeric() || [' ', '-', '_'].contains(c);
     headings
-        .map(|line| line.trim_start_matches('#').trim().to_lowercase().chars().filter(kept).collect::<String>())
+        .map(|line| {
+            line.trim_start_matches('#')
+                .trim()
+                .to_lowercase()
+                .chars()
+                .filter(kept)
+                .collect::<String>()
+        })
         .map(|heading| heading.replace(' ', "-"))
         .collect()
 }
@@ -187,18 +259,23 @@ fn resolved(from: &str, path: &str) -> Option<String> {
 fn dead_links(files: &[File]) -> Vec<String> {
     let alive = |from: &File, target: &str| {
         let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
-        let Some(path) = (if path.is_empty() { Some(from.path.clone()) } else { resolved(&from.path, path) }) else {
+        let Some(path) =
+            (if path.is_empty() { Some(from.path.clone()) } else { resolved(&from.path, path) })
+        else {
             return false;
         };
         match named(files, &path) {
-            Some(page) => anchor.is_empty() || !path.ends_with(".md") || anchors(&page.text).contains(anchor),
+            Some(page) => {
+                anchor.is_empty() || !path.ends_with(".md") || anchors(&page.text).contains(anchor)
+            }
             None => files.iter().any(|file| file.path.starts_with(&format!("{path}/"))),
         }
     };
     let mut complaints = Vec::new();
     for page in files.iter().filter(|file| file.path.ends_with(".md")) {
         for line in prose(&page.text) {
-            for target in line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next()) {
+            for target in line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next())
+            {
                 // `a::b` is rustdoc's, which checks its own links.
                 if !target.contains("://") && !target.contains("::") && !alive(page, target) {
                     complaints.push(format!("{}: `{target}` leads nowhere", page.path));
@@ -213,9 +290,16 @@ fn machine_bound(files: &[File]) -> Vec<String> {
     let mut complaints = Vec::new();
     for file in files.iter().filter(|file| !file.path.ends_with(".lock")) {
         for needle in MACHINE_BOUND.map(|(one, two)| format!("{one}{two}")) {
-            let inside = |at: usize| file.text[..at].ends_with(|c: char| c.is_alphanumeric() || "_.-*}".contains(c));
-            if file.text.match_indices(&needle).any(|(at, _)| !needle.starts_with('/') || !inside(at)) {
-                complaints.push(format!("{} has `{needle}`, which is one machine's own", file.path));
+            let inside = |at: usize| {
+                file.text[..at].ends_with(|c: char| c.is_alphanumeric() || "_.-*}".contains(c))
+            };
+            if file
+                .text
+                .match_indices(&needle)
+                .any(|(at, _)| !needle.starts_with('/') || !inside(at))
+            {
+                complaints
+                    .push(format!("{} has `{needle}`, which is one machine's own", file.path));
             }
         }
     }
@@ -253,20 +337,26 @@ fn unkept_promises(files: &[File]) -> Vec<String> {
         let (place, name) = name.rsplit_once("::").unwrap_or(("", name));
         // Every part of the place is a folder, a file, or the module `tests` inside of one.
         let parts = || place.split(['/', ':', ' ']).filter(|part| !["", "tests"].contains(part));
-        let lies_there = |path: &str| parts().all(|part| path.split(['/', '.']).any(|folder| folder == part));
+        let lies_there =
+            |path: &str| parts().all(|part| path.split(['/', '.']).any(|folder| folder == part));
         tests.iter().any(|(test, path)| *test == name && lies_there(path))
     };
     let mut complaints = Vec::new();
     for promise in &promises {
-        match promise.rsplit_once(" [`").and_then(|(_, names)| names.trim_end().strip_suffix("`]")) {
+        match promise.rsplit_once(" [`").and_then(|(_, names)| names.trim_end().strip_suffix("`]"))
+        {
             Some(names) => complaints.extend(
-                names.split("`, `").filter(|name| !exists(name)).map(|name| format!("there is no test `{name}`")),
+                names
+                    .split("`, `")
+                    .filter(|name| !exists(name))
+                    .map(|name| format!("there is no test `{name}`")),
             ),
             None => complaints.push(format!("no test is named for: {promise}")),
         }
     }
     if promises.len() < MIN_PROMISES {
-        complaints.push(format!("SPECIFICATION.md has {} promises of {MIN_PROMISES}", promises.len()));
+        complaints
+            .push(format!("SPECIFICATION.md has {} promises of {MIN_PROMISES}", promises.len()));
     }
     complaints
 }
@@ -276,7 +366,10 @@ fn unnamed_checks(files: &[File]) -> Vec<String> {
         return vec!["there is no .ci/run or no README.md".into()];
     };
     let further = named(files, "CONTRIBUTING.md").map_or("", |file| &file.text);
-    let steps = run.text.lines().filter_map(|line| line.split_once("cargo xtask ")?.1.split_whitespace().next());
+    let steps = run
+        .text
+        .lines()
+        .filter_map(|line| line.split_once("cargo xtask ")?.1.split_whitespace().next());
     // A variable of the script is one of several.
     let steps = steps.filter(|step| !step.contains('$')).map(|step| format!("cargo xtask {step}"));
     steps
@@ -317,59 +410,119 @@ fn each_check_can_fail() {
     type Files<'a> = &'a [(&'a str, &'a str)];
     let long = "//! Long.\n".repeat(MAX_LINES + 1);
     let home = format!("see {}", MACHINE_BOUND.map(|(one, two)| [one, two].concat())[0]);
-    let promises = |line: &str| format!("{}{line}\n", "- It works. [`tests/a::works`]\n".repeat(MIN_PROMISES));
-    let (broken, unproved, elsewhere) =
-        (promises("- It\n  flies. [`tests/a::flies`]"), promises("- It flies."), promises("- It. [`tests/b::works`]"));
+    let promises =
+        |line: &str| format!("{}{line}\n", "- It works. [`tests/a::works`]\n".repeat(MIN_PROMISES));
+    let (broken, unproved, elsewhere) = (
+        promises("- It\n  flies. [`tests/a::flies`]"),
+        promises("- It flies."),
+        promises("- It. [`tests/b::works`]"),
+    );
     let works = ("tests/tests/a.rs", "//! A.\n#[test]\nfn works() {}\nfn flies() {}\n");
     let ci = (".ci/run", "cargo xtask lint\n");
     let threats = ("docs/threat-model.md", "<a id=\"row-1\"></a>");
     let package = "description = \"A\"\nreadme = \"README.md\"\nkeywords = []\ncategories = []\nrust-version.workspace = true\n\
         license.workspace = true\nrepository.workspace = true\n[package.metadata.docs.rs]\n";
     let bare = package.replace("keywords = []\n", "");
-    let (apache, mit, readme) = ("host/a/LICENSE-APACHE", "host/a/LICENSE-MIT", ("host/a/README.md", "A."));
+    let (apache, mit, readme) =
+        ("host/a/LICENSE-APACHE", "host/a/LICENSE-MIT", ("host/a/README.md", "A."));
     let ours = [("LICENSE-APACHE", "apache"), ("LICENSE-MIT", "mit"), (apache, "apache")];
     let files = |more: &[(&'static str, &'static str)]| [&ours[..], more].concat();
     let (foreign, unread) = (files(&[(mit, "other"), readme]), files(&[(mit, "mit")]));
-    let [foreign, unread] = [foreign, unread].map(|files| [&files[..], &[("host/a/Cargo.toml", package)]].concat());
-    let wordless = [&files(&[(mit, "mit"), readme])[..], &[("host/a/Cargo.toml", bare.as_str())]].concat();
+    let [foreign, unread] =
+        [foreign, unread].map(|files| [&files[..], &[("host/a/Cargo.toml", package)]].concat());
+    let wordless =
+        [&files(&[(mit, "mit"), readme])[..], &[("host/a/Cargo.toml", bare.as_str())]].concat();
     let table: [(Check, Files<'_>, &str); 32] = [
         (too_long, &[("host/core/src/call.rs", &long)], "601 lines of 600"),
         (too_long, &[("README.md", &long)], "601 lines of 180"),
         (without_header, &[("xtask/src/a.rs", "use a;\n//! Late.")], "xtask/src/a.rs"),
         (engine_named_outside, &[("host/core/src/wasm.rs", "use wasmtime_wasi::a;")], "wasm.rs"),
-        (engine_made_elsewhere, &[("host/core/src/engine/load.rs", "Engine::new(&config)")], "load.rs"),
-        (upward_uses, &[("host/core/src/engine/cell.rs", "use crate::executor::Executor;")], "uses `executor` of pipe"),
-        (upward_uses, &[("host/core/src/call.rs", "fn a() { crate::schema::b() }")], "uses `schema` of decisions"),
-        (upward_uses, &[("host/core/src/call.rs", "use crate::{json, schema};")], "names no module"),
+        (
+            engine_made_elsewhere,
+            &[("host/core/src/engine/load.rs", "Engine::new(&config)")],
+            "load.rs",
+        ),
+        (
+            upward_uses,
+            &[("host/core/src/engine/cell.rs", "use crate::executor::Executor;")],
+            "uses `executor` of pipe",
+        ),
+        (
+            upward_uses,
+            &[("host/core/src/call.rs", "fn a() { crate::schema::b() }")],
+            "uses `schema` of decisions",
+        ),
+        (
+            upward_uses,
+            &[("host/core/src/call.rs", "use crate::{json, schema};")],
+            "names no module",
+        ),
         (upward_uses, &[("host/core/src/call.rs", "use crate::Executor;")], "names no module"),
         (upward_uses, &[("host/core/src/new.rs", "")], "no layer"),
-        (foreign_reexports, &[("host/core/src/lib.rs", "mod a;\npub use a::A;\npub use serde_json::Value;")], "Value"),
+        (
+            foreign_reexports,
+            &[("host/core/src/lib.rs", "mod a;\npub use a::A;\npub use serde_json::Value;")],
+            "Value",
+        ),
         (foreign_reexports, &[("host/core/src/lib.rs", "pub use ::bytes;")], "bytes"),
         (foreign_reexports, &[("host/core/src/lib.rs", "pub extern crate bytes;")], "bytes"),
-        (poisonable_locks, &[("host/cli/src/a.rs", "use std::sync::{\n    Arc,\n    Mutex,\n};")], "cli/src/a.rs"),
-        (poisonable_locks, &[("host/core/src/a.rs", "static A: std::sync::RwLock<()> = b();")], "core/src/a.rs"),
+        (
+            poisonable_locks,
+            &[("host/cli/src/a.rs", "use std::sync::{\n    Arc,\n    Mutex,\n};")],
+            "cli/src/a.rs",
+        ),
+        (
+            poisonable_locks,
+            &[("host/core/src/a.rs", "static A: std::sync::RwLock<()> = b();")],
+            "core/src/a.rs",
+        ),
         (dead_links, &[("docs/a.md", "[gone](../b.md)")], "`../b.md` leads nowhere"),
-        (dead_links, &[("docs/a.md", "# Here\n[`x`](#here) [`x`](#there)")], "`#there` leads nowhere"),
+        (
+            dead_links,
+            &[("docs/a.md", "# Here\n[`x`](#here) [`x`](#there)")],
+            "`#there` leads nowhere",
+        ),
         (dead_links, &[("a.md", "[out](../../a.md)")], "leads nowhere"),
         (machine_bound, &[("a.toml", &home)], "a.toml"),
         (unkept_promises, &[("SPECIFICATION.md", &broken), works], "no test `tests/a::flies`"),
-        (unkept_promises, &[("SPECIFICATION.md", &unproved), works], "no test is named for: It flies."),
+        (
+            unkept_promises,
+            &[("SPECIFICATION.md", &unproved), works],
+            "no test is named for: It flies.",
+        ),
         (unkept_promises, &[("SPECIFICATION.md", &elsewhere), works], "no test `tests/b::works`"),
-        (unkept_promises, &[("SPECIFICATION.md", "- It works. [`tests/a::works`]"), works], "1 promises of 20"),
+        (
+            unkept_promises,
+            &[("SPECIFICATION.md", "- It works. [`tests/a::works`]"), works],
+            "1 promises of 20",
+        ),
         (unkept_promises, &[], "no SPECIFICATION.md"),
         (unnamed_checks, &[ci, ("README.md", "cargo xtask test")], "`cargo xtask lint`"),
         (unnamed_checks, &[ci], "no README.md"),
-        (dead_citations, &[threats, ("a.rs", "//! Source: threat model,\n//! rows 1 and 2.")], "cites row 2"),
+        (
+            dead_citations,
+            &[threats, ("a.rs", "//! Source: threat model,\n//! rows 1 and 2.")],
+            "cites row 2",
+        ),
         (dead_citations, &[("a.rs", "// (docs/contract.md, section 1)")], "cites section 1"),
-        (dead_citations, &[threats, ("SPECIFICATION.md", "- `a`, row 3: b [`c`]\n- `a`, row 1: b")], "cites row 3"),
+        (
+            dead_citations,
+            &[threats, ("SPECIFICATION.md", "- `a`, row 3: b [`c`]\n- `a`, row 1: b")],
+            "cites row 3",
+        ),
         (incomplete_packages, &foreign, "host/a/LICENSE-MIT is not"),
         (incomplete_packages, &unread, "no README.md"),
         (incomplete_packages, &wordless, "no line `keywords"),
     ];
     for (check, files, needle) in table {
-        let files: Vec<_> =
-            files.iter().map(|(path, text)| File { path: (*path).into(), text: (*text).into() }).collect();
+        let files: Vec<_> = files
+            .iter()
+            .map(|(path, text)| File { path: (*path).into(), text: (*text).into() })
+            .collect();
         let complaints = check(&files);
-        assert!(complaints.len() == 1 && complaints[0].contains(needle), "{needle}: {complaints:?}");
+        assert!(
+            complaints.len() == 1 && complaints[0].contains(needle),
+            "{needle}: {complaints:?}"
+        );
     }
 }

@@ -31,22 +31,28 @@ pub(crate) fn dead_citations(files: &[File]) -> Vec<String> {
     let mut check = |from: &File, page: &str, text: &str| {
         let Some((part, numbers)) = cited(text) else { return };
         let has = |number: &u32| {
-            named(files, page).is_some_and(|page| page.text.contains(&format!("id=\"{part}-{number}\"")))
+            named(files, page)
+                .is_some_and(|page| page.text.contains(&format!("id=\"{part}-{number}\"")))
         };
         let missing = numbers.iter().filter(|number| !has(number));
-        complaints
-            .extend(missing.map(|number| format!("{} cites {part} {number}, which {page} does not have", from.path)));
+        complaints.extend(missing.map(|number| {
+            format!("{} cites {part} {number}, which {page} does not have", from.path)
+        }));
     };
     for file in rust(files) {
         let text = flowing(&file.text);
         for (words, page) in CITED {
-            text.match_indices(words).for_each(|(at, _)| check(file, page, &text[at + words.len()..]));
+            text.match_indices(words)
+                .for_each(|(at, _)| check(file, page, &text[at + words.len()..]));
         }
     }
     if let Some(page) = named(files, "SPECIFICATION.md") {
         for promise in page.text.lines().filter_map(|line| line.strip_prefix("- ")) {
-            let rows = promise.split_once("`, row").map_or_else(|| promise.strip_prefix("Row"), |(_, rest)| Some(rest));
-            rows.into_iter().for_each(|rest| check(page, "docs/threat-model.md", &format!("row{rest}")));
+            let rows = promise
+                .split_once("`, row")
+                .map_or_else(|| promise.strip_prefix("Row"), |(_, rest)| Some(rest));
+            rows.into_iter()
+                .for_each(|rest| check(page, "docs/threat-model.md", &format!("row{rest}")));
         }
     }
     complaints
@@ -54,7 +60,8 @@ pub(crate) fn dead_citations(files: &[File]) -> Vec<String> {
 
 /// Comments as they are read: without what begins their lines.
 fn flowing(text: &str) -> String {
-    let lines = text.lines().map(|line| line.trim_start().trim_start_matches(['/', '!']).trim_start());
+    let lines =
+        text.lines().map(|line| line.trim_start().trim_start_matches(['/', '!']).trim_start());
     lines.collect::<Vec<_>>().join(" ")
 }
 
@@ -74,7 +81,11 @@ fn cited(text: &str) -> Option<(&'static str, Vec<u32>)> {
             rest = aside.split_once(')').map_or("", |(_, after)| after);
         }
         is_range = rest.starts_with(" to ");
-        let Some(next) = [" to ", " and ", ", "].iter().find_map(|between| rest.strip_prefix(between)) else { break };
+        let Some(next) =
+            [" to ", " and ", ", "].iter().find_map(|between| rest.strip_prefix(between))
+        else {
+            break;
+        };
         rest = next;
     }
     (!numbers.is_empty()).then_some((part, numbers))
@@ -82,20 +93,31 @@ fn cited(text: &str) -> Option<(&'static str, Vec<u32>)> {
 
 /// Packages for a registry that leave out what it shows, or what their licence asks for.
 pub(crate) fn incomplete_packages(files: &[File]) -> Vec<String> {
-    let is_ours = |path: &str| ["host/", "guest-sdk/"].iter().any(|folder| path.starts_with(folder));
-    let manifests = files.iter().filter(|file| is_ours(&file.path) && !file.text.contains("publish = false"));
+    let is_ours =
+        |path: &str| ["host/", "guest-sdk/"].iter().any(|folder| path.starts_with(folder));
+    let manifests =
+        files.iter().filter(|file| is_ours(&file.path) && !file.text.contains("publish = false"));
     let mut complaints = Vec::new();
-    for (manifest, folder) in manifests.filter_map(|file| Some((file, file.path.strip_suffix("Cargo.toml")?))) {
-        let missing = MEMBERS.iter().filter(|member| !manifest.text.lines().any(|line| line.starts_with(*member)));
-        complaints.extend(missing.map(|member| format!("{} has no line `{member}`", manifest.path)));
+    for (manifest, folder) in
+        manifests.filter_map(|file| Some((file, file.path.strip_suffix("Cargo.toml")?)))
+    {
+        let missing = MEMBERS
+            .iter()
+            .filter(|member| !manifest.text.lines().any(|line| line.starts_with(*member)));
+        complaints
+            .extend(missing.map(|member| format!("{} has no line `{member}`", manifest.path)));
         if named(files, &format!("{folder}README.md")).is_none() {
             complaints.push(format!("{folder} has no README.md"));
         }
         let own = |name: &str| named(files, &format!("{folder}{name}")).map(|file| &file.text);
-        let differ = LICENCES
-            .iter()
-            .filter(|name| own(name).is_none_or(|text| Some(text) != named(files, name).map(|file| &file.text)));
-        complaints.extend(differ.map(|name| format!("{folder}{name} is not the repository's: make it a link to it")));
+        let differ = LICENCES.iter().filter(|name| {
+            own(name).is_none_or(|text| Some(text) != named(files, name).map(|file| &file.text))
+        });
+        complaints.extend(
+            differ.map(|name| {
+                format!("{folder}{name} is not the repository's: make it a link to it")
+            }),
+        );
     }
     complaints
 }

@@ -21,7 +21,9 @@ pub(crate) fn repository() -> Vec<File> {
     let mut paths = Vec::new();
     match listed {
         Ok(output) if output.status.success() => {
-            paths.extend(String::from_utf8_lossy(&output.stdout).split_terminator('\0').map(str::to_owned));
+            paths.extend(
+                String::from_utf8_lossy(&output.stdout).split_terminator('\0').map(str::to_owned),
+            );
         }
         // An archive of the sources, or no git.
         _ => walk(root, "", &mut paths),
@@ -29,7 +31,9 @@ pub(crate) fn repository() -> Vec<File> {
     // Without what is deleted but not committed yet, and what is no text.
     let files: Vec<_> = paths
         .into_iter()
-        .filter_map(|path| fs::read_to_string(root.join(&path)).ok().map(|text| File { path, text }))
+        .filter_map(|path| {
+            fs::read_to_string(root.join(&path)).ok().map(|text| File { path, text })
+        })
         .collect();
     assert!(files.len() > 100, "these are not all files");
     files
@@ -44,7 +48,9 @@ fn walk(folder: &Path, prefix: &str, paths: &mut Vec<String>) {
             }
             // A file of that name is git's own too: it tells where the repository of a work tree lies.
             // A link to a file counts as one.
-            Ok(_) if entry.path().is_file() && name != ".git" => paths.push(format!("{prefix}{name}")),
+            Ok(_) if entry.path().is_file() && name != ".git" => {
+                paths.push(format!("{prefix}{name}"))
+            }
             _ => {}
         }
     }

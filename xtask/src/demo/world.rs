@@ -43,7 +43,10 @@ pub(super) struct World {
 
 impl World {
     /// Made anew in this directory; whatever an earlier tour left there is gone.
-    pub(super) fn new(directory: &Path, component: impl Fn(&str) -> Result<PathBuf>) -> Result<Self> {
+    pub(super) fn new(
+        directory: &Path,
+        component: impl Fn(&str) -> Result<PathBuf>,
+    ) -> Result<Self> {
         if directory.exists() {
             fs::remove_dir_all(directory).context("the world of an earlier tour")?;
         }
@@ -52,8 +55,13 @@ impl World {
         fs::write(data.join("plan.md"), "# Afternoon\n\n- boil water\n- make tea\n")?;
         let server = serve()?;
         let mut text = CONFIG.replace("SERVER", &server);
-        for (place, name) in [("NOTES", "notes"), ("FILE_SEARCH", "file_search"), ("FETCH", "fetch")] {
-            text = text.replace(&format!("\"{place}\""), &format!("{:?}", component(name)?.display().to_string()));
+        for (place, name) in
+            [("NOTES", "notes"), ("FILE_SEARCH", "file_search"), ("FETCH", "fetch")]
+        {
+            text = text.replace(
+                &format!("\"{place}\""),
+                &format!("{:?}", component(name)?.display().to_string()),
+            );
         }
         let config = directory.join("toolcell.toml");
         fs::write(&config, text)?;
@@ -82,5 +90,9 @@ fn answer(mut stream: TcpStream) -> std::io::Result<()> {
         head.push(byte[0]);
     }
     let body = format!("tea, and what you sent:\n{}", String::from_utf8_lossy(&head));
-    write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
 }

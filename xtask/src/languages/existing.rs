@@ -65,8 +65,18 @@ pub(super) fn run(programs: &Programs<'_>) -> Result<Vec<String>> {
     let words = programs.packages.project(&sources.join("words"), &place)?;
     let runtimes = programs.packages.project(&sources.join("runtimes"), &place)?.join(RUNTIMES);
     let made = [
-        ("words by componentize-js", words_in_javascript(programs, &words, &place)?, "functions", "words"),
-        ("words by componentize-py", words_in_python(programs, &words, &place)?, "functions", "words"),
+        (
+            "words by componentize-js",
+            words_in_javascript(programs, &words, &place)?,
+            "functions",
+            "words",
+        ),
+        (
+            "words by componentize-py",
+            words_in_python(programs, &words, &place)?,
+            "functions",
+            "words",
+        ),
         ("sql", sql(programs, &sources, &place)?, "command", "sql"),
         ("jsonxf", installed(&place, "jsonxf", &["--version", "1.1.1"])?, "command", "jsonxf"),
         ("greet", greet(programs, &sources, &place)?, "command", "greet"),
@@ -86,7 +96,13 @@ pub(super) fn run(programs: &Programs<'_>) -> Result<Vec<String>> {
     if !runs_ruby(programs, &runtimes.join(RUBY))? {
         failed.push("ruby".to_owned());
     }
-    let features = ["--version", "0.45.1", "--no-default-features", "--features", "text,system-fonts,memmap-fonts"];
+    let features = [
+        "--version",
+        "0.45.1",
+        "--no-default-features",
+        "--features",
+        "text,system-fonts,memmap-fonts",
+    ];
     let resvg = installed(&place, "resvg", &features)?;
     say("resvg\n");
     if !draws(programs, &resvg, &sources.join("resvg/in.svg"), &data)? {
@@ -117,7 +133,9 @@ impl<'a> Page<'a> {
     /// A new folder, with the cases and the drawing that the page names.
     fn new(folder: &'a Path, sources: &Path) -> Result<Self> {
         let _ = fs::remove_dir_all(folder);
-        for (from, to) in [("sql/cases.yaml", "cases/cases.yaml"), ("resvg/in.svg", "drawings/in.svg")] {
+        for (from, to) in
+            [("sql/cases.yaml", "cases/cases.yaml"), ("resvg/in.svg", "drawings/in.svg")]
+        {
             let to = folder.join(to);
             fs::create_dir_all(to.parent().context("a folder")?)?;
             fs::copy(sources.join(from), to)?;
@@ -129,19 +147,29 @@ impl<'a> Page<'a> {
     fn commands(&self, programs: &Programs<'_>, files: &[(&str, &PathBuf)]) -> Result<Vec<String>> {
         let text = fs::read_to_string(root().join(PAGE))?;
         let [begin, end] = TRIED.map(|heading| text.find(heading));
-        let text = begin.zip(end).and_then(|(begin, end)| text.get(begin..end)).context("the headings of the page")?;
+        let text = begin
+            .zip(end)
+            .and_then(|(begin, end)| text.get(begin..end))
+            .context("the headings of the page")?;
         let mut failed = Vec::new();
         for (file, component) in files {
             fs::copy(component, self.0.join(file))?;
-            let lines: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("$ toolcell ")).collect();
-            let lines: Vec<_> = lines.into_iter().filter(|line| line.split(' ').any(|word| word == *file)).collect();
+            let lines: Vec<_> =
+                text.lines().filter_map(|line| line.strip_prefix("$ toolcell ")).collect();
+            let lines: Vec<_> = lines
+                .into_iter()
+                .filter(|line| line.split(' ').any(|word| word == *file))
+                .collect();
             ensure!(!lines.is_empty(), "{PAGE} has no command with {file}");
             for line in lines {
                 say(&format!("$ toolcell {line}\n"));
                 // The shell reads the quotes of the page; the command has its environment.
                 let command = (programs.command)(&[])?;
                 let mut shell = Command::new("sh");
-                shell.args(["-c", &format!("exec \"$0\" \"$@\" {line}")]).arg(command.get_program()).args(COMPILE_TIME);
+                shell
+                    .args(["-c", &format!("exec \"$0\" \"$@\" {line}")])
+                    .arg(command.get_program())
+                    .args(COMPILE_TIME);
                 shell.current_dir(self.0);
                 for (name, value) in command.get_envs() {
                     shell.envs(value.map(|value| (name, value)));
@@ -159,7 +187,9 @@ fn words_in_javascript(programs: &Programs<'_>, words: &Path, place: &Path) -> R
     let component = place.join("words-js.wasm");
     let mut node = Command::new(&programs.packages.node);
     succeed(
-        node.args(["--disable-warning=ExperimentalWarning", "build.mjs"]).arg(&component).current_dir(words),
+        node.args(["--disable-warning=ExperimentalWarning", "build.mjs"])
+            .arg(&component)
+            .current_dir(words),
         "componentize-js",
     )?;
     Ok(component)
@@ -168,7 +198,9 @@ fn words_in_javascript(programs: &Programs<'_>, words: &Path, place: &Path) -> R
 fn words_in_python(programs: &Programs<'_>, words: &Path, place: &Path) -> Result<PathBuf> {
     let component = place.join("words-py.wasm");
     let mut componentize = Command::new(programs.python.with_file_name("componentize-py"));
-    componentize.args(["-d", "words.wit", "-w", "words", "componentize", "words", "-o"]).arg(&component);
+    componentize
+        .args(["-d", "words.wit", "-w", "words", "componentize", "words", "-o"])
+        .arg(&component);
     succeed(componentize.current_dir(words), "componentize-py")?;
     Ok(component)
 }
@@ -177,7 +209,11 @@ fn sql(programs: &Programs<'_>, sources: &Path, place: &Path) -> Result<PathBuf>
     let program = place.join("sql.wasm");
     let sqlite = source_of(&place.join("sqlite"), SQLITE)?.join("sqlite3");
     let mut zig = Command::new(programs.python);
-    zig.args(["-m", "ziglang", "cc", "-target", "wasm32-wasi"]).args(SQLITE_FLAGS).arg("-I").arg(&sqlite).arg("-o");
+    zig.args(["-m", "ziglang", "cc", "-target", "wasm32-wasi"])
+        .args(SQLITE_FLAGS)
+        .arg("-I")
+        .arg(&sqlite)
+        .arg("-o");
     zig.arg(&program)
         .arg(sources.join("sql/sql.c"))
         .args(["sqlite3.c", "wasm32-wasi-vfs.c"].map(|file| sqlite.join(file)));
@@ -199,7 +235,8 @@ fn greet(programs: &Programs<'_>, sources: &Path, place: &Path) -> Result<PathBu
 fn keeps_a_database(programs: &Programs<'_>, sql: &Path, data: &Path) -> Result<bool> {
     let _ = fs::remove_file(data.join("notes.db"));
     let (made, removed) = ("create table t (a)", "drop table t");
-    let call = |statement: &str| with_data(programs, sql, &json(&["/data/notes.db", statement]), data);
+    let call =
+        |statement: &str| with_data(programs, sql, &json(&["/data/notes.db", statement]), data);
     Ok(call(made)? && call(removed)? && !call(removed)?)
 }
 
@@ -208,7 +245,9 @@ fn runs_ruby(programs: &Programs<'_>, ruby: &Path) -> Result<bool> {
     // It takes 91 MiB and 480 million instructions to start.
     let run = |program: &str| {
         let call = json(&["-rjson", "-e", program]);
-        programs.printed(&words!["run", "--memory", "256MiB", "--fuel", "10G", "--as", "command", ruby, &call])
+        programs.printed(&words![
+            "run", "--memory", "256MiB", "--fuel", "10G", "--as", "command", ruby, &call
+        ])
     };
     let computed = run("puts JSON.generate((1..4).to_h { |n| [n, n * n] })")?;
     let denied = run("puts File.read('/data/notes.txt')")?;
@@ -218,7 +257,10 @@ fn runs_ruby(programs: &Programs<'_>, ruby: &Path) -> Result<bool> {
     let tells = |text: &[u8], part: &str| String::from_utf8_lossy(text).contains(part);
     Ok(computed.stdout == b"{\"1\":1,\"2\":4,\"3\":9,\"4\":16}\n"
         && denied.status.code() == Some(FAILED)
-        && tells(&denied.stdout, "No such file or directory @ rb_sysopen - /data/notes.txt (Errno::ENOENT)"))
+        && tells(
+            &denied.stdout,
+            "No such file or directory @ rb_sysopen - /data/notes.txt (Errno::ENOENT)",
+        ))
 }
 
 /// Whether it turns a drawing into an image.
@@ -236,9 +278,16 @@ fn json(words: &[&str]) -> String {
 }
 
 /// Runs a program that may write to the folder `data`.
-fn with_data(programs: &Programs<'_>, program: &Path, arguments: &str, data: &Path) -> Result<bool> {
+fn with_data(
+    programs: &Programs<'_>,
+    program: &Path,
+    arguments: &str,
+    data: &Path,
+) -> Result<bool> {
     let grant = format!("directory=write /data={}", data.display());
-    programs.toolcell(&words!["run", "--quiet", "--as", "command", "--grant", &grant, program, arguments])
+    programs.toolcell(&words![
+        "run", "--quiet", "--as", "command", "--grant", &grant, program, arguments
+    ])
 }
 
 fn succeed(command: &mut Command, name: &str) -> Result<()> {
@@ -257,7 +306,11 @@ mod tests {
     fn the_commands_of_the_page_run_components_of_two_toolchains() {
         let bench = Bench::install().expect("the registries are in reach");
         let packages = Packages::install().expect("the registries are in reach");
-        let programs = Programs { python: &bench.python, packages: &packages, command: &|words| bench.command(words) };
+        let programs = Programs {
+            python: &bench.python,
+            packages: &packages,
+            command: &|words| bench.command(words),
+        };
         let (place, sources) = (bench.place.join("page-alone"), root().join("tests/existing"));
         let words = packages.project(&sources.join("words"), &place).expect("it is installed");
         let js = words_in_javascript(&programs, &words, &place).expect("it is built");
@@ -265,7 +318,8 @@ mod tests {
         let folder = place.join("page");
         let page = Page::new(&folder, &sources).expect("a folder");
         for component in [&js, &python] {
-            let failed = page.commands(&programs, &[("words.wasm", component)]).expect("the command runs");
+            let failed =
+                page.commands(&programs, &[("words.wasm", component)]).expect("the command runs");
             assert_eq!(failed, Vec::<String>::new());
         }
     }
@@ -276,8 +330,13 @@ mod tests {
         let bench = Bench::install().expect("the registries are in reach");
         let packages = Packages::install().expect("the registries are in reach");
         let sources = root().join("tests/existing/runtimes");
-        let runtimes = packages.project(&sources, &bench.place).expect("it is installed").join(RUNTIMES);
-        let programs = Programs { python: &bench.python, packages: &packages, command: &|words| bench.command(words) };
+        let runtimes =
+            packages.project(&sources, &bench.place).expect("it is installed").join(RUNTIMES);
+        let programs = Programs {
+            python: &bench.python,
+            packages: &packages,
+            command: &|words| bench.command(words),
+        };
         assert!(runs_ruby(&programs, &runtimes.join(RUBY)).expect("the command runs"));
     }
 }

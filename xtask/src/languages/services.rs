@@ -25,10 +25,14 @@ pub(super) fn work(command: &mut Command) -> Result<bool> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().context("the command does not start")?;
     let (mut told, id) = (String::new(), child.id().to_string());
-    for line in BufReader::new(child.stderr.take().context("standard error is not piped")?).lines() {
+    for line in BufReader::new(child.stderr.take().context("standard error is not piped")?).lines()
+    {
         told += &(line? + "\n");
         if told.ends_with(REPORTED) {
-            let signal = Command::new("kill").args(["-TERM", &id]).status().context("`kill` does not start")?;
+            let signal = Command::new("kill")
+                .args(["-TERM", &id])
+                .status()
+                .context("`kill` does not start")?;
             ensure!(signal.success(), "the command has ended: {told}");
         }
     }

@@ -45,26 +45,37 @@ fn complaints(numbers: &[Exact], ceilings: &[(&str, usize)]) -> Vec<String> {
     let mut complaints = Vec::new();
     for number in numbers {
         let (name, now) = (format!("{}: {}", number.kind, number.place), number.now);
-        let ceiling = ceilings.iter().find(|(listed, _)| *listed == name).map(|(_, ceiling)| *ceiling);
+        let ceiling =
+            ceilings.iter().find(|(listed, _)| *listed == name).map(|(_, ceiling)| *ceiling);
         let most = ceiling.unwrap_or(number.goal);
         if now > most {
-            complaints.push(format!("{name} grew to {now}, and {most} is the most: {}", remedy(number.kind)));
+            complaints.push(format!(
+                "{name} grew to {now}, and {most} is the most: {}",
+                remedy(number.kind)
+            ));
         } else if ceiling.is_some() && now <= number.goal {
-            complaints.push(format!("{name} reached its goal with {now}: remove its line from CEILINGS"));
+            complaints
+                .push(format!("{name} reached its goal with {now}: remove its line from CEILINGS"));
         } else if ceiling.is_some() && now < most {
             complaints.push(format!("{name} shrank: write `(\"{name}\", {now}),` in CEILINGS"));
         }
     }
-    let counted = |name: &str| numbers.iter().any(|number| format!("{}: {}", number.kind, number.place) == name);
+    let counted = |name: &str| {
+        numbers.iter().any(|number| format!("{}: {}", number.kind, number.place) == name)
+    };
     let gone = ceilings.iter().filter(|(name, _)| !counted(name));
-    complaints.extend(gone.map(|(name, _)| format!("{name} is no longer there: remove its line from CEILINGS")));
+    complaints.extend(
+        gone.map(|(name, _)| format!("{name} is no longer there: remove its line from CEILINGS")),
+    );
     complaints
 }
 
 /// The change that brings a number down.
 fn remedy(kind: &str) -> &'static str {
     match kind {
-        CYCLES => "move what both sides need into a module above them; `cargo xtask measure` lists the members",
+        CYCLES => {
+            "move what both sides need into a module above them; `cargo xtask measure` lists the members"
+        }
         ENTRIES => "give what belongs together a folder of its own",
         ROOT => "export it from a public module, not from the root",
         _ => "use the better word that `cargo xtask measure` prints beside it",
@@ -91,7 +102,8 @@ fn each_complaint_says_what_to_do() {
         (14, &listed[..], Some("reached its goal with 14: remove its line")),
     ] {
         let found = complaints(&numbers(now), ceilings);
-        let right = expected.map_or(found.is_empty(), |text| found.len() == 1 && found[0].contains(text));
+        let right =
+            expected.map_or(found.is_empty(), |text| found.len() == 1 && found[0].contains(text));
         assert!(right, "{now}: {found:?}");
     }
     assert!(complaints(&[], &listed)[0].contains("is no longer there: remove its line"));

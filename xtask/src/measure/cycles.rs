@@ -23,14 +23,16 @@ pub(super) fn cycles(tree: &Crate) -> Vec<(Path, Vec<String>)> {
             }
         }
     }
-    let components =
-        |(level, edges): (Path, Edges)| components(&edges).into_iter().map(move |component| (level.clone(), component));
+    let components = |(level, edges): (Path, Edges)| {
+        components(&edges).into_iter().map(move |component| (level.clone(), component))
+    };
     levels.into_iter().flat_map(components).collect()
 }
 
 /// Groups the nodes that reach each other: the strongly connected components of two nodes or more.
 fn components(edges: &Edges) -> Vec<Vec<String>> {
-    let reached: BTreeMap<&String, BTreeSet<&String>> = edges.keys().map(|node| (node, reach(edges, node))).collect();
+    let reached: BTreeMap<&String, BTreeSet<&String>> =
+        edges.keys().map(|node| (node, reach(edges, node))).collect();
     let mut done = BTreeSet::new();
     let mut found = Vec::new();
     for (node, reach) in &reached {
@@ -57,7 +59,10 @@ fn reach<'a>(edges: &'a Edges, from: &'a String) -> BTreeSet<&'a String> {
 fn cycles_are_those_of_siblings() {
     let tree = Crate::of(&[
         ("src/lib.rs", "mod a; mod b; mod c; mod d; pub use a::A; pub use crate::b::*;"),
-        ("src/a.rs", "mod e; mod f; use crate::{self as own, b::{B, G}}; pub struct A; pub(crate) use e::E;"),
+        (
+            "src/a.rs",
+            "mod e; mod f; use crate::{self as own, b::{B, G}}; pub struct A; pub(crate) use e::E;",
+        ),
         // A name that the root hands on, in a type.
         ("src/b.rs", "pub struct B; pub struct G(crate::A);"),
         // A name that a glob of the root hands on; nothing uses this module but tests.
@@ -66,6 +71,9 @@ fn cycles_are_those_of_siblings() {
         ("src/a/e.rs", "pub struct E; use super::f::F; use super::A;"),
         ("src/a/f.rs", "pub struct F(super::E);"),
     ]);
-    let found: Vec<_> = cycles(&tree).into_iter().map(|(level, names)| (level.join("/"), names.join(" "))).collect();
+    let found: Vec<_> = cycles(&tree)
+        .into_iter()
+        .map(|(level, names)| (level.join("/"), names.join(" ")))
+        .collect();
     assert_eq!(found, [(String::new(), "a b".to_owned()), ("a".to_owned(), "e f".to_owned())]);
 }

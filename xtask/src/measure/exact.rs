@@ -33,7 +33,12 @@ pub(super) struct Exact {
 }
 
 impl Exact {
-    pub(super) fn new(kind: &'static str, place: impl Into<String>, now: usize, goal: usize) -> Self {
+    pub(super) fn new(
+        kind: &'static str,
+        place: impl Into<String>,
+        now: usize,
+        goal: usize,
+    ) -> Self {
         Self { kind, place: place.into(), now, goal, parts: Vec::new() }
     }
 }
@@ -45,7 +50,9 @@ pub(super) fn exact(repository: &Repository) -> Vec<Exact> {
     for (package, goal) in ROOTS {
         let root = format!("{package}/src/lib.rs");
         let trees = repository.crates.iter().filter(|tree| tree.root == root);
-        found.extend(trees.map(|tree| Exact::new(ROOT, package, names::exported(tree, &[]).len(), goal)));
+        found.extend(
+            trees.map(|tree| Exact::new(ROOT, package, names::exported(tree, &[]).len(), goal)),
+        );
     }
     found.push(private(repository));
     found
@@ -55,11 +62,15 @@ pub(super) fn exact(repository: &Repository) -> Vec<Exact> {
 pub(super) fn rows(repository: &Repository) -> Vec<Row> {
     let exact = exact(repository);
     let row = |kind, goal, total: fn(&[usize]) -> usize| {
-        let above: Vec<_> = exact.iter().filter(|one| one.kind == kind && one.now > one.goal).collect();
+        let above: Vec<_> =
+            exact.iter().filter(|one| one.kind == kind && one.now > one.goal).collect();
         let numbers: Vec<_> = above.iter().map(|one| one.now).collect();
         let parts = above.iter().flat_map(|one| match one.parts.as_slice() {
             [] => vec![(one.place.clone(), Value::from(one.now))],
-            parts => parts.iter().map(|(part, value)| (part.clone(), Value::from(value.as_str()))).collect(),
+            parts => parts
+                .iter()
+                .map(|(part, value)| (part.clone(), Value::from(value.as_str())))
+                .collect(),
         });
         Row::new(kind, total(&numbers), goal).parts(parts)
     };
@@ -103,7 +114,9 @@ fn entries(files: &[String]) -> Vec<Exact> {
     }
     // A folder of snapshots or templates has no source of its own.
     folders.retain(|_, entries| entries.iter().any(|entry| entry.ends_with(".rs")));
-    let exact = folders.into_iter().map(|(folder, entries)| Exact::new(ENTRIES, folder, entries.len(), MAX_ENTRIES));
+    let exact = folders
+        .into_iter()
+        .map(|(folder, entries)| Exact::new(ENTRIES, folder, entries.len(), MAX_ENTRIES));
     exact.collect()
 }
 
@@ -113,14 +126,27 @@ fn private(repository: &Repository) -> Exact {
         names::private(&source.code, &mut counts);
         names::private(&source.tests, &mut counts);
     }
-    let words = names::words().filter_map(|(word, better)| Some((word, better, counts.get(&word)?)));
-    let parts = words.map(|(word, better, count)| (word.to_owned(), format!("{count}, better {better}"))).collect();
+    let words =
+        names::words().filter_map(|(word, better)| Some((word, better, counts.get(&word)?)));
+    let parts = words
+        .map(|(word, better, count)| (word.to_owned(), format!("{count}, better {better}")))
+        .collect();
     Exact { parts, ..Exact::new(PRIVATE, "everywhere", counts.values().sum(), 0) }
 }
 
 #[test]
 fn entries_are_files_and_folders_with_sources() {
-    let files = ["a/src/lib.rs", "a/src/b.rs", "a/src/b/c.rs", "a/src/b/d/e.rs", "a/src/snapshots/f.snap", "a/g.rs"];
-    let counted = entries(&files.map(str::to_owned)).into_iter().map(|one| (one.place, one.now)).collect::<Vec<_>>();
+    let files = [
+        "a/src/lib.rs",
+        "a/src/b.rs",
+        "a/src/b/c.rs",
+        "a/src/b/d/e.rs",
+        "a/src/snapshots/f.snap",
+        "a/g.rs",
+    ];
+    let counted = entries(&files.map(str::to_owned))
+        .into_iter()
+        .map(|one| (one.place, one.now))
+        .collect::<Vec<_>>();
     assert_eq!(counted, [("a/src".into(), 4), ("a/src/b".into(), 2), ("a/src/b/d".into(), 1)]);
 }

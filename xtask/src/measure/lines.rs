@@ -62,7 +62,8 @@ impl Lines {
                 let span = token.span();
                 if before != (length, span.start().line.saturating_sub(1)) {
                     self.docs += 1;
-                    self.indirect += usize::from(OPENINGS.iter().any(|opening| text.starts_with(opening)));
+                    self.indirect +=
+                        usize::from(OPENINGS.iter().any(|opening| text.starts_with(opening)));
                 }
                 (at, before) = (at + length, (length, span.end().line));
                 continue;
@@ -96,8 +97,11 @@ impl AddAssign for Lines {
 ///
 /// `/// a` has the tokens of `#[doc = " a"]`, but all of them stand where the comment does.
 fn doc(tokens: &[TokenTree]) -> Option<(usize, String)> {
-    let inner = usize::from(matches!(tokens.get(1), Some(TokenTree::Punct(mark)) if mark.as_char() == '!'));
-    let (TokenTree::Punct(mark), TokenTree::Group(group)) = (tokens.first()?, tokens.get(1 + inner)?) else {
+    let inner =
+        usize::from(matches!(tokens.get(1), Some(TokenTree::Punct(mark)) if mark.as_char() == '!'));
+    let (TokenTree::Punct(mark), TokenTree::Group(group)) =
+        (tokens.first()?, tokens.get(1 + inner)?)
+    else {
         return None;
     };
     let parts: Vec<_> = group.stream().into_iter().collect();
@@ -111,7 +115,8 @@ pub(super) fn rows(repository: &Repository) -> Vec<Row> {
     let (mut hosts, mut tests) = (BTreeMap::<String, Lines>::new(), Lines::default());
     for (file, source) in &repository.sources {
         let mut folders = file.split('/').map(str::to_owned);
-        let (first, second) = (folders.next().unwrap_or_default(), folders.next().unwrap_or_default());
+        let (first, second) =
+            (folders.next().unwrap_or_default(), folders.next().unwrap_or_default());
         let is_library = ["host", "guest-sdk"].contains(&first.as_str());
         if !is_library && !["attack", "benches", "tests"].contains(&first.as_str()) {
             continue;
@@ -137,7 +142,8 @@ pub(super) fn rows(repository: &Repository) -> Vec<Row> {
         Row::new("host code, tokens", all.tokens, "").parts(tokens),
         Row::new("test code, lines", tests.code, "-23 % of what a width of 100 gives"),
         Row::new("test code, tokens", tests.tokens, ""),
-        Row::new("doc comments that begin as a question, %", all.indirect(), "<= 2").parts(indirect),
+        Row::new("doc comments that begin as a question, %", all.indirect(), "<= 2")
+            .parts(indirect),
         Row::new("width of host code, 90th percentile", all.width(), "<= 85").parts(widths),
     ]
 }

@@ -70,11 +70,17 @@ const PRIVATE: [(&str, &str); 53] = [
 /// A glob of an own module stands for the public names of that module.
 pub(super) fn exported(tree: &Crate, at: &[String]) -> BTreeSet<String> {
     let Some(module) = tree.modules.get(at) else { return BTreeSet::new() };
-    let is_module = |name: &String| tree.modules.contains_key(&[at, std::slice::from_ref(name)].concat());
-    let items = module.items.iter().filter(|(name, public)| **public && !is_module(name)).map(|(name, _)| name.clone());
+    let is_module =
+        |name: &String| tree.modules.contains_key(&[at, std::slice::from_ref(name)].concat());
+    let items = module
+        .items
+        .iter()
+        .filter(|(name, public)| **public && !is_module(name))
+        .map(|(name, _)| name.clone());
     let uses = module.uses.iter().filter(|used| used.public).flat_map(|used| {
         // A glob of a foreign crate leads nowhere, and stays in the module itself.
-        let target = Some(tree.resolve(at, &used.path)).filter(|target| used.name == "*" && target != at);
+        let target =
+            Some(tree.resolve(at, &used.path)).filter(|target| used.name == "*" && target != at);
         target.map_or_else(|| BTreeSet::from([used.name.clone()]), |target| exported(tree, &target))
     });
     items.chain(uses).collect()
@@ -90,7 +96,8 @@ pub(super) fn private(tokens: &TokenStream, counts: &mut BTreeMap<&'static str, 
     const KINDS: [&str; 7] = ["enum", "fn", "mod", "struct", "trait", "type", "union"];
     let mut after_kind = false;
     for token in tokens.clone() {
-        let is_kind = matches!(&token, TokenTree::Ident(name) if KINDS.iter().any(|kind| name == kind));
+        let is_kind =
+            matches!(&token, TokenTree::Ident(name) if KINDS.iter().any(|kind| name == kind));
         match token {
             TokenTree::Group(group) => private(&group.stream(), counts),
             TokenTree::Ident(name) if after_kind => {
@@ -108,7 +115,11 @@ pub(super) fn private(tokens: &TokenStream, counts: &mut BTreeMap<&'static str, 
 /// Tells whether a name is a private word, `not_made` for `NotMade` as well.
 fn means(word: &str, name: &str) -> bool {
     let camel = || word.split('_').filter_map(|part| Some((part.chars().next()?, part.get(1..)?)));
-    word == name || camel().map(|(first, rest)| format!("{}{rest}", first.to_uppercase())).collect::<String>() == name
+    word == name
+        || camel()
+            .map(|(first, rest)| format!("{}{rest}", first.to_uppercase()))
+            .collect::<String>()
+            == name
 }
 
 #[test]
@@ -131,5 +142,8 @@ fn private_words_are_whole_names_of_items() {
     let mut counts = BTreeMap::new();
     let code = "mod veil { struct Veil; struct NotMade; fn unveil(veil: Veil) {} } impl A { fn told() {} fn stop() {} } enum Stop {}";
     private(&code.parse().unwrap(), &mut counts);
-    assert_eq!(counts.into_iter().collect::<Vec<_>>(), [("Stop", 1), ("not_made", 1), ("told", 1), ("veil", 2)]);
+    assert_eq!(
+        counts.into_iter().collect::<Vec<_>>(),
+        [("Stop", 1), ("not_made", 1), ("told", 1), ("veil", 2)]
+    );
 }

@@ -14,12 +14,17 @@ pub(super) fn rows(repository: &Repository) -> Result<Vec<Row>> {
     let size = |file: &str| Ok::<_, anyhow::Error>(repository.text(file)?.len().div_ceil(1000));
     let pages = repository.files.iter().filter(|file| file.ends_with(".md") && *file != GENERATED);
     let words = pages.map(|file| Ok(repository.text(file)?.split_whitespace().count()));
-    let hosts = repository.sources.iter().filter(|(file, _)| file.starts_with("host/") && repository.is_compiled(file));
+    let hosts = repository
+        .sources
+        .iter()
+        .filter(|(file, _)| file.starts_with("host/") && repository.is_compiled(file));
     let reveals = hosts.filter(|(_, source)| {
         source.text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "reveal")
     });
-    let stands =
-        repository.sources.values().map(|source| calls(&source.code, "stands") + calls(&source.tests, "stands"));
+    let stands = repository
+        .sources
+        .values()
+        .map(|source| calls(&source.code, "stands") + calls(&source.tests, "stands"));
     Ok(vec![
         Row::new("integration-test binaries", test_binaries(&repository.files), "<= 18"),
         Row::new("host files that name `reveal`", reveals.count(), "<= 8"),
@@ -47,7 +52,8 @@ fn calls(tokens: &TokenStream, name: &str) -> usize {
         TokenTree::Group(group) => calls(&group.stream(), name),
         TokenTree::Ident(ident) => {
             let is_call = matches!(tokens.get(at + 1), Some(TokenTree::Group(_)));
-            let is_item = at > 0 && matches!(&tokens[at - 1], TokenTree::Ident(word) if word == "fn");
+            let is_item =
+                at > 0 && matches!(&tokens[at - 1], TokenTree::Ident(word) if word == "fn");
             usize::from(ident == name && is_call && !is_item)
         }
         TokenTree::Punct(_) | TokenTree::Literal(_) => 0,
@@ -57,8 +63,14 @@ fn calls(tokens: &TokenStream, name: &str) -> usize {
 
 #[test]
 fn test_binaries_are_those_of_packages() {
-    let files =
-        ["a/Cargo.toml", "a/tests/b.rs", "a/tests/c/main.rs", "a/tests/c/d.rs", "a/src/tests/e.rs", "tests/f.rs"];
+    let files = [
+        "a/Cargo.toml",
+        "a/tests/b.rs",
+        "a/tests/c/main.rs",
+        "a/tests/c/d.rs",
+        "a/src/tests/e.rs",
+        "tests/f.rs",
+    ];
     assert_eq!(test_binaries(&files.map(str::to_owned)), 2);
 }
 

@@ -23,15 +23,23 @@ impl Repository {
     /// Reads all files of Rust below `root`.
     pub(super) fn read(root: &Path) -> Result<Self> {
         let files = files(root)?;
-        let rust = files.iter().filter(|file| file.ends_with(".rs") && !file.contains("/templates/"));
+        let rust =
+            files.iter().filter(|file| file.ends_with(".rs") && !file.contains("/templates/"));
         let read = |file: &String| {
-            let text = std::fs::read_to_string(root.join(file)).with_context(|| format!("cannot read {file}"))?;
+            let text = std::fs::read_to_string(root.join(file))
+                .with_context(|| format!("cannot read {file}"))?;
             Ok((file.clone(), Source::of(text).with_context(|| format!("{file} is not Rust"))?))
         };
         let sources = rust.map(read).collect::<Result<BTreeMap<_, _>>>()?;
         let ends = ["/src/lib.rs", "/src/main.rs"];
-        let is_root = |file: &&String| ends.iter().any(|end| file.ends_with(end)) || file.contains("/src/bin/");
-        let crates = sources.keys().filter(is_root).map(|file| Crate::read(file, &sources)).collect::<Result<_>>()?;
+        let is_root = |file: &&String| {
+            ends.iter().any(|end| file.ends_with(end)) || file.contains("/src/bin/")
+        };
+        let crates = sources
+            .keys()
+            .filter(is_root)
+            .map(|file| Crate::read(file, &sources))
+            .collect::<Result<_>>()?;
         Ok(Self { root: root.into(), files, sources, crates })
     }
 
@@ -51,12 +59,16 @@ fn files(root: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
-        let listed = std::fs::read_dir(root.join(&folder)).with_context(|| format!("cannot list `{folder}`"))?;
+        let listed = std::fs::read_dir(root.join(&folder))
+            .with_context(|| format!("cannot list `{folder}`"))?;
         for entry in listed {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let kind = entry.file_type()?;
-            if kind.is_dir() && !name.starts_with('.') && !["target", "node_modules"].contains(&name.as_str()) {
+            if kind.is_dir()
+                && !name.starts_with('.')
+                && !["target", "node_modules"].contains(&name.as_str())
+            {
                 folders.push(format!("{folder}{name}/"));
             } else if kind.is_file() {
                 found.push(format!("{folder}{name}"));

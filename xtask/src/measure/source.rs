@@ -33,7 +33,9 @@ fn part(tokens: TokenStream, code: &mut TokenStream, tests: &mut TokenStream) {
         let bracket = |next: &TokenTree| opens(next, Delimiter::Bracket);
         if is(&token, '#') && tokens.peek().is_some_and(bracket) {
             let content = tokens.next();
-            tested |= content.as_ref().is_some_and(|group| group.to_string().replace(' ', "") == "[cfg(test)]");
+            tested |= content
+                .as_ref()
+                .is_some_and(|group| group.to_string().replace(' ', "") == "[cfg(test)]");
             attributes.push(token);
             attributes.extend(content);
             continue;
@@ -94,5 +96,9 @@ fn code_behind_cfg_test_is_parted_from_the_rest() {
     let source = Source::of(text.into()).unwrap();
     let code: TokenStream = "struct B { c: D<E, F>, i: J } const Q: R = S { };".parse().unwrap();
     assert_eq!(source.code.to_string(), code.to_string());
-    assert!(["mod a", "h :", "fn l", "p", "t : 1"].iter().all(|text| source.tests.to_string().contains(text)));
+    assert!(
+        ["mod a", "h :", "fn l", "p", "t : 1"]
+            .iter()
+            .all(|text| source.tests.to_string().contains(text))
+    );
 }

@@ -8,7 +8,8 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use super::source::{Source, is, opens};
 
 /// Words before the name of an item.
-const KINDS: [&str; 9] = ["const", "enum", "fn", "mod", "static", "struct", "trait", "type", "union"];
+const KINDS: [&str; 9] =
+    ["const", "enum", "fn", "mod", "static", "struct", "trait", "type", "union"];
 /// Names that lead to a name, before it gives up: two globs may lead to each other.
 const DEEPEST: usize = 16;
 
@@ -54,7 +55,9 @@ impl Crate {
     /// Reads a crate from texts, the first of which is its root.
     #[cfg(test)]
     pub(super) fn of(texts: &[(&str, &str)]) -> Self {
-        let sources = texts.iter().map(|(file, text)| ((*file).to_owned(), Source::of((*text).to_owned()).unwrap()));
+        let sources = texts
+            .iter()
+            .map(|(file, text)| ((*file).to_owned(), Source::of((*text).to_owned()).unwrap()));
         Self::read(texts[0].0, &sources.collect()).unwrap()
     }
 
@@ -63,7 +66,13 @@ impl Crate {
         self.root.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
 
-    fn file(&mut self, file: &str, below: &str, at: Path, sources: &BTreeMap<String, Source>) -> Result<()> {
+    fn file(
+        &mut self,
+        file: &str,
+        below: &str,
+        at: Path,
+        sources: &BTreeMap<String, Source>,
+    ) -> Result<()> {
         let source = sources.get(file).with_context(|| format!("{file} is not read"))?;
         self.files.insert(file.into());
         self.module(&source.code, below, at, sources)
@@ -82,7 +91,8 @@ impl Crate {
         let mut public = false;
         let mut index = 0;
         while let Some(token) = tokens.get(index) {
-            let word = if let TokenTree::Ident(word) = token { word.to_string() } else { String::new() };
+            let word =
+                if let TokenTree::Ident(word) = token { word.to_string() } else { String::new() };
             let is_lifetime = index > 0 && is(&tokens[index - 1], '\'');
             index += 1;
             if word == "pub" {
@@ -93,7 +103,9 @@ impl Crate {
             } else if is(token, ';') || opens(token, Delimiter::Brace) {
                 public = false;
             }
-            let Some(TokenTree::Ident(name)) = tokens.get(index).filter(|_| KINDS.contains(&word.as_str())) else {
+            let Some(TokenTree::Ident(name)) =
+                tokens.get(index).filter(|_| KINDS.contains(&word.as_str()))
+            else {
                 continue;
             };
             let name = name.to_string();
@@ -102,12 +114,15 @@ impl Crate {
             }
             module.items.insert(name.clone(), public);
             if word == "mod" {
-                let (folder, inside) = (format!("{below}/{name}"), [at.clone(), vec![name]].concat());
+                let (folder, inside) =
+                    (format!("{below}/{name}"), [at.clone(), vec![name]].concat());
                 if let Some(TokenTree::Group(body)) = tokens.get(index + 1) {
                     self.module(&body.stream(), &folder, inside, sources)?;
                     tokens.remove(index + 1);
-                } else if let Some(file) =
-                    ["", "/mod"].map(|end| format!("{folder}{end}.rs")).iter().find(|file| sources.contains_key(*file))
+                } else if let Some(file) = ["", "/mod"]
+                    .map(|end| format!("{folder}{end}.rs"))
+                    .iter()
+                    .find(|file| sources.contains_key(*file))
                 {
                     self.file(file, &folder, inside, sources)?;
                 }
@@ -133,8 +148,11 @@ impl Crate {
                 "self" => {}
                 _ => {
                     let child = [here.clone(), vec![name.clone()]].concat();
-                    let target =
-                        if self.modules.contains_key(&child) { Some(child) } else { self.bound(&here, name, depth) };
+                    let target = if self.modules.contains_key(&child) {
+                        Some(child)
+                    } else {
+                        self.bound(&here, name, depth)
+                    };
                     let Some(target) = target else { break };
                     here = target;
                 }
@@ -145,7 +163,10 @@ impl Crate {
 
     /// Finds the module that defines a name which `use` brings into the module `here`.
     fn bound(&self, here: &[String], name: &str, depth: usize) -> Option<Path> {
-        let module = self.modules.get(here).filter(|module| depth < DEEPEST && !module.items.contains_key(name))?;
+        let module = self
+            .modules
+            .get(here)
+            .filter(|module| depth < DEEPEST && !module.items.contains_key(name))?;
         let named = module.uses.iter().find(|used| used.name == name);
         named.map(|used| self.follow(here, &used.path, depth + 1)).or_else(|| {
             let globs = module.uses.iter().filter(|used| used.name == "*");
@@ -163,8 +184,7 @@ fn paths(tokens: &[TokenTree], found: &mut Vec<Path>) {
         if let TokenTree::Group(group) = token {
             paths(&group.stream().into_iter().collect::<Vec<_>>(), found);
         }
-        let begins =
-            matches!(token, TokenTree::Ident(name) if ["crate", "self", "super"].iter().any(|word| name == word));
+        let begins = matches!(token, TokenTree::Ident(name) if ["crate", "self", "super"].iter().any(|word| name == word));
         if begins && tokens.get(at + 1).is_some_and(|next| is(next, ':')) {
             leaves(&tokens[at..], Vec::new(), &mut |path, _| found.push(path));
         }
@@ -183,7 +203,9 @@ fn leaves(tokens: &[TokenTree], mut path: Path, leaf: &mut dyn FnMut(Path, Strin
                 path.push(name.to_string());
             }
             let bound = match rest {
-                [TokenTree::Ident(word), TokenTree::Ident(bound), ..] if word == "as" => bound.to_string(),
+                [TokenTree::Ident(word), TokenTree::Ident(bound), ..] if word == "as" => {
+                    bound.to_string()
+                }
                 _ => path.last().cloned().unwrap_or_default(),
             };
             leaf(path, bound);

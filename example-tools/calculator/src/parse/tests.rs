@@ -34,12 +34,21 @@ fn operators_bind_as_in_a_schoolbook() {
 
 #[test]
 fn percent_and_remainder_are_told_apart() {
-    for (text, expected) in
-        [("17 % 5", 2.0), ("-7 % 12", 5.0), ("200 * 15%", 30.0), ("50%", 0.5), ("(5%) - 2", -1.95), ("50%%", 0.005)]
-    {
+    for (text, expected) in [
+        ("17 % 5", 2.0),
+        ("-7 % 12", 5.0),
+        ("200 * 15%", 30.0),
+        ("50%", 0.5),
+        ("(5%) - 2", -1.95),
+        ("50%%", 0.005),
+    ] {
         assert_eq!(value(text), Ok(expected), "{text}");
     }
-    assert!(value("5% - 2").unwrap_err().starts_with("`%` at column 2 could be a percentage or a remainder"));
+    assert!(
+        value("5% - 2")
+            .unwrap_err()
+            .starts_with("`%` at column 2 could be a percentage or a remainder")
+    );
 }
 
 #[test]
@@ -77,13 +86,19 @@ fn a_refusal_points_at_its_column() {
         ("y + 1", "unknown name `y` at column 1; known: rate, x, pi, π, tau, τ, e"),
         ("1 + sin", "`sin` at column 5 is a function: write sin(…)"),
         ("x(2)", "`x` at column 1 is a number, not a function; multiplication needs `*`"),
-        ("log(8)", "`log` at column 1 takes 2 arguments, found 1: write ln(x), log10(x) or log(x, base)"),
+        (
+            "log(8)",
+            "`log` at column 1 takes 2 arguments, found 1: write ln(x), log10(x) or log(x, base)",
+        ),
         ("max()", "`max` at column 1 takes at least 1 argument, found 0"),
         ("1 / 0", "division by zero at column 3"),
         ("5 % (1 - 1)", "division by zero at column 3"),
         ("sqrt(-1)", "sqrt(-1) at column 1 is not defined in the real numbers"),
         ("ln(0)", "ln(0) at column 1 has no finite value, or one too large for a 64-bit float"),
-        ("10 ^ 400", "10 ^ 400 at column 4 has no finite value, or one too large for a 64-bit float"),
+        (
+            "10 ^ 400",
+            "10 ^ 400 at column 4 has no finite value, or one too large for a 64-bit float",
+        ),
         ("(-8) ^ 0.5", "(-8) ^ 0.5 at column 6 is not defined in the real numbers"),
         ("171!", "171! at column 4 has no finite value, or one too large for a 64-bit float"),
         ("2.5!", "2.5! at column 4 is not defined in the real numbers"),
@@ -97,7 +112,10 @@ fn a_refusal_points_at_its_column() {
 fn depth_is_bounded_and_length_is_not_depth() {
     let nested = |levels| format!("{}1{}", "(".repeat(levels), ")".repeat(levels));
     assert_eq!(value(&nested(MAX_DEPTH - 1)), Ok(1.0));
-    assert_eq!(value(&nested(MAX_DEPTH)), Err("nested deeper than 64 levels at column 65".to_owned()));
+    assert_eq!(
+        value(&nested(MAX_DEPTH)),
+        Err("nested deeper than 64 levels at column 65".to_owned())
+    );
     assert!(value(&"2^".repeat(1000)).unwrap_err().starts_with("nested deeper"));
     assert_eq!(value(&format!("{}1", "-".repeat(1000))), Ok(1.0));
     assert_eq!(value(&vec!["1"; 1000].join("+")), Ok(1000.0));

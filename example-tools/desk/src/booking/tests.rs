@@ -4,7 +4,12 @@ use super::*;
 
 fn details(name: &str, party_size: u32, date: &str, time: &str) -> Details {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    Details { name: text(name), party_size: (party_size > 0).then_some(party_size), date: text(date), time: text(time) }
+    Details {
+        name: text(name),
+        party_size: (party_size > 0).then_some(party_size),
+        date: text(date),
+        time: text(time),
+    }
 }
 
 fn asked(details: Details) -> (String, Vec<Field>) {
@@ -17,8 +22,13 @@ fn asked(details: Details) -> (String, Vec<Field>) {
 
 #[test]
 fn complete_details_are_booked() {
-    let Decision::Book(first) = decide(details(" Ada ", 2, "2026-03-03", "19:30")) else { panic!("not booked") };
-    assert_eq!((first.name.as_str(), first.weekday.as_str(), first.time.as_str()), ("Ada", "Tuesday", "19:30"));
+    let Decision::Book(first) = decide(details(" Ada ", 2, "2026-03-03", "19:30")) else {
+        panic!("not booked")
+    };
+    assert_eq!(
+        (first.name.as_str(), first.weekday.as_str(), first.time.as_str()),
+        ("Ada", "Tuesday", "19:30")
+    );
     assert_eq!(
         decide(details("ada", 2, "2026-03-03", "19:30")),
         Decision::Book(Booking { name: "ada".to_owned(), ..first })
@@ -38,8 +48,14 @@ fn references_differ_with_the_details() {
 #[test]
 fn all_that_is_missing_is_asked_at_once() {
     let (question, fields) = asked(Details::default());
-    assert_eq!(question, "To book the table, please say: how many people, which day, what time, name for the table.");
-    assert_eq!(fields.iter().map(|field| field.field).collect::<Vec<_>>(), ["party_size", "date", "time", "name"]);
+    assert_eq!(
+        question,
+        "To book the table, please say: how many people, which day, what time, name for the table."
+    );
+    assert_eq!(
+        fields.iter().map(|field| field.field).collect::<Vec<_>>(),
+        ["party_size", "date", "time", "name"]
+    );
     let (_, fields) = asked(details("Ada", 6, "2026-03-06", ""));
     assert_eq!(fields[0].choices, ["17:00", "17:30", "18:00", "18:30", "20:30", "21:00", "21:30"]);
 }
@@ -47,7 +63,10 @@ fn all_that_is_missing_is_asked_at_once() {
 #[test]
 fn a_full_house_offers_the_nearest_times() {
     let (question, fields) = asked(details("Ada", 4, "2026-03-06", "19:30"));
-    assert_eq!(question, "On Friday, 2026-03-06, there is no table for 4 at 19:30. Which time instead?");
+    assert_eq!(
+        question,
+        "On Friday, 2026-03-06, there is no table for 4 at 19:30. Which time instead?"
+    );
     assert_eq!(fields[0].choices, ["18:00", "18:30", "20:30", "21:00"]);
 }
 

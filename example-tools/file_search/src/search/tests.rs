@@ -40,7 +40,10 @@ fn by_text_by_name_and_by_both() {
     assert_eq!(found.matches[1].text.as_deref(), Some("Two three"));
     let found = search(Query { name: Some("*.md"), ..ANY });
     assert_eq!(places(&found), [("b.md", None), ("deep/er/c.md", None)]);
-    assert_eq!(places(&search(Query { text: Some("two"), name: Some("?.md"), ..ANY })), [("deep/er/c.md", Some(1))]);
+    assert_eq!(
+        places(&search(Query { text: Some("two"), name: Some("?.md"), ..ANY })),
+        [("deep/er/c.md", Some(1))]
+    );
     assert_eq!(places(&search(Query { text: Some("four"), ..ANY })), []);
 }
 
@@ -49,13 +52,18 @@ fn below_a_folder_only() {
     let root = some();
     let found = Query { name: Some("*"), ..ANY }.search(root.path(), "deep").expect("found");
     assert_eq!(places(&found), [("deep/er/c.md", None)]);
-    let failure = Query { name: Some("*"), ..ANY }.search(root.path(), "gone").expect_err("no such folder");
-    assert!(failure.message().contains("ask the operator to grant this tool a directory"), "{failure:?}");
+    let failure =
+        Query { name: Some("*"), ..ANY }.search(root.path(), "gone").expect_err("no such folder");
+    assert!(
+        failure.message().contains("ask the operator to grant this tool a directory"),
+        "{failure:?}"
+    );
 }
 
 #[test]
 fn bounds_are_kept() {
-    let root = folder(&[("a", b"x\nx\nx"), ("b", b"x"), ("large", &vec![b'x'; MAX_FILE as usize + 1])]);
+    let root =
+        folder(&[("a", b"x\nx\nx"), ("b", b"x"), ("large", &vec![b'x'; MAX_FILE as usize + 1])]);
     let found = Query { text: Some("x"), most: 2, ..ANY }.search(root.path(), "").expect("found");
     assert_eq!((places(&found), found.stopped), (vec![("a", Some(1)), ("a", Some(2))], true));
     let found = Query { text: Some("x"), ..ANY }.search(root.path(), "").expect("found");
@@ -69,7 +77,8 @@ fn bounds_are_kept() {
 fn links_are_not_followed() {
     let (root, outside) = (folder(&[("a", b"x")]), folder(&[("secret", b"x")]));
     std::os::unix::fs::symlink(outside.path(), root.path().join("folder")).expect("a link");
-    std::os::unix::fs::symlink(outside.path().join("secret"), root.path().join("file")).expect("a link");
+    std::os::unix::fs::symlink(outside.path().join("secret"), root.path().join("file"))
+        .expect("a link");
     let found = Query { text: Some("x"), ..ANY }.search(root.path(), "").expect("found");
     assert_eq!(places(&found), [("a", Some(1))]);
 }

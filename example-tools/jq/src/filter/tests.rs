@@ -10,7 +10,8 @@ fn run_all(filter: &str, input: Value) -> Result<Vec<Value>, String> {
 
 #[test]
 fn filters_do_what_jq_does() {
-    let people = json!([{"name": "Ann", "age": 31}, {"name": "Bo", "age": 25}, {"name": "Çe", "age": 31}]);
+    let people =
+        json!([{"name": "Ann", "age": 31}, {"name": "Bo", "age": 25}, {"name": "Çe", "age": 31}]);
     for (filter, expected) in [
         (".[] | .name", json!(["Ann", "Bo", "Çe"])),
         ("map(.age) | add / length", json!([29])),
@@ -32,19 +33,29 @@ fn filters_do_what_jq_does() {
         ("[limit(3; repeat(1))]", json!([[1, 1, 1]])),
         ("1, halt, 2", json!([1])),
         ("nan, infinite", json!([null, f64::MAX])),
-        ("9007199254740993 + 0, 18446744073709551615, 3.0", json!([9007199254740993_u64, 18446744073709551615_u64, 3])),
+        (
+            "9007199254740993 + 0, 18446744073709551615, 3.0",
+            json!([9007199254740993_u64, 18446744073709551615_u64, 3]),
+        ),
         ("0 | todate", json!(["1970-01-01T00:00:00Z"])),
         ("2147483648 | todate", json!(["2038-01-19T03:14:08Z"])),
         ("\"2024-02-29T12:00:00Z\" | fromdate", json!([1709208000])),
         ("empty", json!([])),
     ] {
-        assert_eq!(run_all(filter, people.clone()), Ok(expected.as_array().unwrap().clone()), "{filter}");
+        assert_eq!(
+            run_all(filter, people.clone()),
+            Ok(expected.as_array().unwrap().clone()),
+            "{filter}"
+        );
     }
 }
 
 #[test]
 fn nothing_outside_is_seen() {
-    let outside = run_all("env, $ENV, [inputs], (try input catch \"none\"), (try now catch \"none\")", json!(1));
+    let outside = run_all(
+        "env, $ENV, [inputs], (try input catch \"none\"), (try now catch \"none\")",
+        json!(1),
+    );
     assert_eq!(outside, Ok(vec![json!({}), json!({}), json!([]), json!("none"), json!("none")]));
     assert_eq!(
         run_all("import \"a\" as a; a::b", json!(1)),
@@ -92,11 +103,21 @@ fn what_a_filter_raises_comes_back() {
 
 #[test]
 fn variables_and_the_limit() {
-    let variables = BTreeMap::from([("least".to_owned(), json!(2)), ("tags".to_owned(), json!(["a"]))]);
+    let variables =
+        BTreeMap::from([("least".to_owned(), json!(2)), ("tags".to_owned(), json!(["a"]))]);
     let outputs = run(".[] | select(. >= $least) | [., $tags[]]", json!([1, 2, 3]), &variables, 10);
-    assert_eq!(outputs, Ok(Outputs { values: vec![json!([2, "a"]), json!([3, "a"])], more: false }));
-    assert_eq!(run("repeat(1)", json!(0), &variables, 2), Ok(Outputs { values: vec![json!(1), json!(1)], more: true }));
-    assert_eq!(run("1, 2", json!(0), &variables, 2), Ok(Outputs { values: vec![json!(1), json!(2)], more: false }));
+    assert_eq!(
+        outputs,
+        Ok(Outputs { values: vec![json!([2, "a"]), json!([3, "a"])], more: false })
+    );
+    assert_eq!(
+        run("repeat(1)", json!(0), &variables, 2),
+        Ok(Outputs { values: vec![json!(1), json!(1)], more: true })
+    );
+    assert_eq!(
+        run("1, 2", json!(0), &variables, 2),
+        Ok(Outputs { values: vec![json!(1), json!(2)], more: false })
+    );
     let odd = BTreeMap::from([("$x".to_owned(), json!(1))]);
     assert!(run(".", json!(0), &odd, 1).unwrap_err().starts_with("`$x` cannot be the name"));
 }

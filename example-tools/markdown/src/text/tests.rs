@@ -8,14 +8,20 @@ fn text(source: &str) -> String {
 
 #[test]
 fn paragraphs_and_marks() {
-    assert_eq!(text("# Title\n\nSome *very* **bold**\n`code`.  \nNext"), "Title\n\nSome very bold code.\nNext");
+    assert_eq!(
+        text("# Title\n\nSome *very* **bold**\n`code`.  \nNext"),
+        "Title\n\nSome very bold code.\nNext"
+    );
     assert_eq!(text("~~9~~ 5\n\n---\n\nend"), "~~9~~ 5\n\n---\n\nend");
     assert_eq!(text(""), "");
 }
 
 #[test]
 fn links_and_pictures() {
-    assert_eq!(text("[site](https://a.b) <https://c.d> <me@a.b>"), "site (https://a.b) https://c.d me@a.b");
+    assert_eq!(
+        text("[site](https://a.b) <https://c.d> <me@a.b>"),
+        "site (https://a.b) https://c.d me@a.b"
+    );
     assert_eq!(text("[x](javascript:alert(1)) ![cat](c.png)"), "x [image: cat]");
     assert_eq!(render("[site](https://a.b)", Links::Hide), "site");
 }

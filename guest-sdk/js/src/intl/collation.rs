@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use icu_collator::options::{AlternateHandling, CaseLevel, CollatorOptions, Strength};
 use icu_collator::preferences::{CollationCaseFirst, CollationNumericOrdering};
 use icu_collator::provider::{
-    Baked, CollationDiacriticsV1, CollationJamoV1, CollationMetadataV1, CollationReorderingV1, CollationRootV1,
-    CollationSpecialPrimariesV1, CollationTailoringV1,
+    Baked, CollationDiacriticsV1, CollationJamoV1, CollationMetadataV1, CollationReorderingV1,
+    CollationRootV1, CollationSpecialPrimariesV1, CollationTailoringV1,
 };
 use icu_collator::{Collator, CollatorPreferences};
 use icu_normalizer::provider::{Baked as Normal, NormalizerNfdDataV1, NormalizerNfdTablesV1};

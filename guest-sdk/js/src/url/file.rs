@@ -9,8 +9,17 @@ use url::Host;
 
 const FRAGMENT: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'`');
 const QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>').add(b'\'');
-const PATH: &AsciiSet =
-    &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>').add(b'?').add(b'^').add(b'`').add(b'{').add(b'}');
+const PATH: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'}');
 const SLASHES: [char; 2] = ['/', '\\'];
 
 /// A URL whose scheme is `file`.
@@ -39,7 +48,8 @@ impl FileUrl {
                 }
             } else if let Some(base) = base {
                 url.host.clone_from(&base.host);
-                let drive = base.path.first().filter(|first| is_drive(first) && !starts_with_drive(second));
+                let drive =
+                    base.path.first().filter(|first| is_drive(first) && !starts_with_drive(second));
                 url.path.extend(drive.cloned());
             }
         } else if let Some(base) = base {
@@ -64,7 +74,8 @@ impl FileUrl {
 
     /// Sets the host. None if it is none.
     pub(super) fn set_host(&mut self, host: &str) -> Option<()> {
-        let host = if host.is_empty() { String::new() } else { Host::parse(host).ok()?.to_string() };
+        let host =
+            if host.is_empty() { String::new() } else { Host::parse(host).ok()?.to_string() };
         self.host = if host == "localhost" { String::new() } else { host };
         Some(())
     }
@@ -75,12 +86,13 @@ impl FileUrl {
     }
 
     pub(super) fn set_query(&mut self, query: &str) {
-        self.query = (!query.is_empty()).then(|| encoded(QUERY)(query.strip_prefix('?').unwrap_or(query)));
+        self.query =
+            (!query.is_empty()).then(|| encoded(QUERY)(query.strip_prefix('?').unwrap_or(query)));
     }
 
     pub(super) fn set_fragment(&mut self, fragment: &str) {
-        self.fragment =
-            (!fragment.is_empty()).then(|| encoded(FRAGMENT)(fragment.strip_prefix('#').unwrap_or(fragment)));
+        self.fragment = (!fragment.is_empty())
+            .then(|| encoded(FRAGMENT)(fragment.strip_prefix('#').unwrap_or(fragment)));
     }
 
     pub(super) fn path(&self) -> String {
@@ -89,12 +101,20 @@ impl FileUrl {
 
     /// The query with its `?`; empty if there is none.
     pub(super) fn search(&self) -> String {
-        self.query.as_deref().filter(|query| !query.is_empty()).map(|query| format!("?{query}")).unwrap_or_default()
+        self.query
+            .as_deref()
+            .filter(|query| !query.is_empty())
+            .map(|query| format!("?{query}"))
+            .unwrap_or_default()
     }
 
     /// The fragment with its `#`; empty if there is none.
     pub(super) fn hash(&self) -> String {
-        self.fragment.as_deref().filter(|text| !text.is_empty()).map(|text| format!("#{text}")).unwrap_or_default()
+        self.fragment
+            .as_deref()
+            .filter(|text| !text.is_empty())
+            .map(|text| format!("#{text}"))
+            .unwrap_or_default()
     }
 
     /// Adds the parts of a path. The slash at its begin is optional.
@@ -112,7 +132,9 @@ impl FileUrl {
                 }
                 "." if is_last => self.path.push(String::new()),
                 "." => {}
-                _ if self.path.is_empty() && is_drive(part) => self.path.push(format!("{}:", &part[..1])),
+                _ if self.path.is_empty() && is_drive(part) => {
+                    self.path.push(format!("{}:", &part[..1]))
+                }
                 _ => self.path.push(encoded(PATH)(part)),
             }
         }

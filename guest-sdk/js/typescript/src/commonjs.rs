@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use oxc_ast::ast::{
-    Argument, AssignmentExpression, AssignmentTarget, CallExpression, Expression, ObjectExpression, ObjectPropertyKind,
-    Program,
+    Argument, AssignmentExpression, AssignmentTarget, CallExpression, Expression, ObjectExpression,
+    ObjectPropertyKind, Program,
 };
 use oxc_ast_visit::{Visit, walk};
 use serde_json::{Value, json};
@@ -61,7 +61,9 @@ impl Found {
     fn assigned(&mut self, value: &Expression<'_>) {
         match value {
             Expression::ObjectExpression(object) => self.exports.extend(keys(object)),
-            Expression::CallExpression(call) => self.passes_on.extend(required(call).map(str::to_owned)),
+            Expression::CallExpression(call) => {
+                self.passes_on.extend(required(call).map(str::to_owned))
+            }
             _ => {}
         }
     }
@@ -69,7 +71,9 @@ impl Found {
 
 fn keys(object: &ObjectExpression<'_>) -> impl Iterator<Item = String> {
     object.properties.iter().filter_map(|property| match property {
-        ObjectPropertyKind::ObjectProperty(property) => property.key.static_name().map(|name| name.to_string()),
+        ObjectPropertyKind::ObjectProperty(property) => {
+            property.key.static_name().map(|name| name.to_string())
+        }
         ObjectPropertyKind::SpreadProperty(_) => None,
     })
 }
@@ -87,7 +91,8 @@ fn defined<'b>(call: &'b CallExpression<'_>) -> Option<&'b str> {
     let Expression::StaticMemberExpression(callee) = &call.callee else { return None };
     match call.arguments.as_slice() {
         [object, Argument::StringLiteral(name), ..]
-            if callee.property.name == "defineProperty" && object.as_expression().is_some_and(is_exports) =>
+            if callee.property.name == "defineProperty"
+                && object.as_expression().is_some_and(is_exports) =>
         {
             Some(name.value.as_str())
         }
@@ -110,7 +115,9 @@ fn name_of<'b>(callee: &'b Expression<'_>) -> Option<&'b str> {
 fn is_exports(object: &Expression<'_>) -> bool {
     match object {
         Expression::Identifier(name) => name.name == "exports",
-        Expression::StaticMemberExpression(member) => is_module(&member.object) && member.property.name == "exports",
+        Expression::StaticMemberExpression(member) => {
+            is_module(&member.object) && member.property.name == "exports"
+        }
         _ => false,
     }
 }

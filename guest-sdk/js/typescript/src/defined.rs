@@ -1,6 +1,8 @@
 //! Puts a value for `process.env.NODE_ENV`, which packages ask for and which only Node has.
 
-use oxc_ast::ast::{AssignmentExpression, AssignmentTarget, Expression, Program, StaticMemberExpression};
+use oxc_ast::ast::{
+    AssignmentExpression, AssignmentTarget, Expression, Program, StaticMemberExpression,
+};
 use oxc_ast_visit::{Visit, walk};
 use oxc_span::{GetSpan as _, Span};
 
@@ -45,6 +47,7 @@ impl<'a> Visit<'a> for Found {
 
 fn is_variable(member: &StaticMemberExpression<'_>) -> bool {
     let Expression::StaticMemberExpression(object) = &member.object else { return false };
-    let is_process = matches!(&object.object, Expression::Identifier(name) if name.name == "process");
+    let is_process =
+        matches!(&object.object, Expression::Identifier(name) if name.name == "process");
     is_process && object.property.name == "env" && member.property.name == "NODE_ENV"
 }

@@ -48,12 +48,19 @@ pub(crate) fn of(source: &str, semantic: &Semantic<'_>, is_package: bool) -> Vec
         Some((name.to_string(), first?, references().any(|reference| is_asked(reference.node_id()))))
     });
     let intl = nodes.iter().filter_map(|node| match node.kind() {
-        AstKind::CallExpression(call) if needs_intl(call) => Some(("Intl".to_owned(), call.span, false)),
+        AstKind::CallExpression(call) if needs_intl(call) => {
+            Some(("Intl".to_owned(), call.span, false))
+        }
         // Also `self["Intl"]` and `const { Intl: own } = globalThis`.
-        AstKind::IdentifierName(name) if name.name == "Intl" => Some(("Intl".to_owned(), name.span, false)),
-        AstKind::StringLiteral(text) if text.value == "Intl" => Some(("Intl".to_owned(), text.span, false)),
+        AstKind::IdentifierName(name) if name.name == "Intl" => {
+            Some(("Intl".to_owned(), name.span, false))
+        }
+        AstKind::StringLiteral(text) if text.value == "Intl" => {
+            Some(("Intl".to_owned(), text.span, false))
+        }
         AstKind::StaticMemberExpression(member)
-            if member.object.is_specific_id("Intl") && NO_INTL.contains(&member.property.name.as_str()) =>
+            if member.object.is_specific_id("Intl")
+                && NO_INTL.contains(&member.property.name.as_str()) =>
         {
             Some((format!("Intl.{}", member.property.name), member.span, false))
         }
@@ -77,12 +84,16 @@ pub(crate) fn of(source: &str, semantic: &Semantic<'_>, is_package: bool) -> Vec
 }
 
 /// The literal locale of a call that has no other one than English.
-fn other_locale<'a>(callee: &Expression<'a>, arguments: &[Argument<'a>]) -> Option<(&'a str, Span)> {
+fn other_locale<'a>(
+    callee: &Expression<'a>,
+    arguments: &[Argument<'a>],
+) -> Option<(&'a str, Span)> {
     let member = callee.get_member_expr()?;
     let argument = match member.static_property_name()? {
         "toLocaleString" | "toLocaleDateString" | "toLocaleTimeString" => 0,
         "localeCompare" => 1,
-        "DateTimeFormat" | "NumberFormat" | "Collator" | "PluralRules" | "ListFormat" | "RelativeTimeFormat"
+        "DateTimeFormat" | "NumberFormat" | "Collator" | "PluralRules" | "ListFormat"
+        | "RelativeTimeFormat"
             if member.object().is_specific_id("Intl") =>
         {
             0
@@ -110,12 +121,14 @@ fn needs_intl(call: &CallExpression<'_>) -> bool {
     }
     match call.arguments.get(at) {
         None => false,
-        Some(Argument::ObjectExpression(options)) => !options.properties.iter().all(|property| match property {
-            ObjectPropertyKind::ObjectProperty(property) => {
-                property.key.static_name().is_some_and(|name| plain.contains(&name.as_ref()))
-            }
-            ObjectPropertyKind::SpreadProperty(_) => false,
-        }),
+        Some(Argument::ObjectExpression(options)) => {
+            !options.properties.iter().all(|property| match property {
+                ObjectPropertyKind::ObjectProperty(property) => {
+                    property.key.static_name().is_some_and(|name| plain.contains(&name.as_ref()))
+                }
+                ObjectPropertyKind::SpreadProperty(_) => false,
+            })
+        }
         Some(_) => true,
     }
 }

@@ -76,12 +76,16 @@ fn read(name: &str, source: &str, is_package: bool) -> Result<Value, Vec<Value>>
     let kind = if is_typed { SourceType::ts() } else { SourceType::mjs() };
     let allocator = Allocator::default();
     let parsed = Parser::new(&allocator, source, kind).parse();
-    if extension == "cjs" || (is_package && extension == "js" && !parsed.module_record.has_module_syntax) {
+    if extension == "cjs"
+        || (is_package && extension == "js" && !parsed.module_record.has_module_syntax)
+    {
         let parsed = Parser::new(&allocator, source, SourceType::cjs()).parse();
         checked(source, parsed.diagnostics)?;
         let says = commonjs::read(&parsed.program);
-        let (free, dynamic) =
-            (free::names(source, &parsed.program, is_package), dynamic(source, &parsed.module_record));
+        let (free, dynamic) = (
+            free::names(source, &parsed.program, is_package),
+            dynamic(source, &parsed.module_record),
+        );
         let text = defined::in_text(source, &parsed.program);
         return Ok(json!({ "source": text, "commonjs": says, "dynamic": dynamic, "free": free }));
     }
@@ -89,9 +93,12 @@ fn read(name: &str, source: &str, is_package: bool) -> Result<Value, Vec<Value>>
     let dynamic = dynamic(source, &parsed.module_record);
     if !is_typed {
         let free = free::names(source, &parsed.program, is_package);
-        let source = if is_package { defined::in_text(source, &parsed.program) } else { source.to_owned() };
+        let source =
+            if is_package { defined::in_text(source, &parsed.program) } else { source.to_owned() };
         let imports = imports(&parsed.module_record);
-        return Ok(json!({ "source": source, "imports": imports, "dynamic": dynamic, "free": free }));
+        return Ok(
+            json!({ "source": source, "imports": imports, "dynamic": dynamic, "free": free }),
+        );
     }
     let mut program = parsed.program;
     let built = SemanticBuilder::new().with_build_nodes(true).with_enum_eval(true).build(&program);
@@ -99,7 +106,8 @@ fn read(name: &str, source: &str, is_package: bool) -> Result<Value, Vec<Value>>
     let free = free::of(source, &built.semantic, is_package);
     let scoping = built.semantic.into_scoping();
     let options = TransformOptions::default();
-    let done = Transformer::new(&allocator, Path::new(name), &options).build_with_scoping(scoping, &mut program);
+    let done = Transformer::new(&allocator, Path::new(name), &options)
+        .build_with_scoping(scoping, &mut program);
     checked(source, done.diagnostics)?;
     let options = CodegenOptions {
         comments: CommentOptions::disabled(),
@@ -116,9 +124,12 @@ fn read(name: &str, source: &str, is_package: bool) -> Result<Value, Vec<Value>>
         }
     }
     // What is left of the imports, without those that were types only.
-    let again = Parser::new(&allocator, allocator.alloc_str(&written.code), SourceType::mjs()).parse();
+    let again =
+        Parser::new(&allocator, allocator.alloc_str(&written.code), SourceType::mjs()).parse();
     let imports = imports(&again.module_record);
-    Ok(json!({ "source": written.code, "imports": imports, "dynamic": dynamic, "lines": lines, "free": free }))
+    Ok(
+        json!({ "source": written.code, "imports": imports, "dynamic": dynamic, "lines": lines, "free": free }),
+    )
 }
 
 /// The calls of `import()`, each with its place. One whose specifier is no plain text has none.
@@ -139,15 +150,23 @@ fn plain(literal: &str) -> Option<&str> {
 
 /// The names that are imported, by specifier.
 fn imports(record: &ModuleRecord<'_>) -> BTreeMap<String, BTreeSet<String>> {
-    let mut names: BTreeMap<String, BTreeSet<String>> =
-        record.requested_modules.keys().map(|specifier| (specifier.to_string(), BTreeSet::new())).collect();
+    let mut names: BTreeMap<String, BTreeSet<String>> = record
+        .requested_modules
+        .keys()
+        .map(|specifier| (specifier.to_string(), BTreeSet::new()))
+        .collect();
     for entry in &record.import_entries {
         if let ImportImportName::Name(name) = &entry.import_name {
-            names.entry(entry.module_request.name.to_string()).or_default().insert(name.name.to_string());
+            names
+                .entry(entry.module_request.name.to_string())
+                .or_default()
+                .insert(name.name.to_string());
         }
     }
     for entry in &record.indirect_export_entries {
-        if let (Some(module), ExportImportName::Name(name)) = (&entry.module_request, &entry.import_name) {
+        if let (Some(module), ExportImportName::Name(name)) =
+            (&entry.module_request, &entry.import_name)
+        {
             names.entry(module.name.to_string()).or_default().insert(name.name.to_string());
         }
     }
@@ -156,7 +175,8 @@ fn imports(record: &ModuleRecord<'_>) -> BTreeMap<String, BTreeSet<String>> {
 
 /// The faults as JSON, lines and columns from 1.
 fn checked(source: &str, found: impl IntoIterator<Item = OxcDiagnostic>) -> Result<(), Vec<Value>> {
-    let faults: Vec<_> = found.into_iter().take(MAX_FAULTS).map(|fault| fault_json(source, &fault)).collect();
+    let faults: Vec<_> =
+        found.into_iter().take(MAX_FAULTS).map(|fault| fault_json(source, &fault)).collect();
     if faults.is_empty() { Ok(()) } else { Err(faults) }
 }
 

@@ -58,18 +58,28 @@ impl Compiler {
     /// The first one of: Zig of the project's `.venv`, of `PATH`, of `python3`; clang of `PATH`. The hint has the
     /// folder as it was typed.
     pub(super) fn find(folder: &Path, typed: &Path, scratch: &Scratch) -> Result<Self, Error> {
-        Self::find_on(std::env::var_os("PATH").as_deref().unwrap_or_default(), (folder, typed), scratch)
+        Self::find_on(
+            std::env::var_os("PATH").as_deref().unwrap_or_default(),
+            (folder, typed),
+            scratch,
+        )
     }
 
     /// The same, with programs of these folders instead of `PATH`.
-    fn find_on(path: &OsStr, (folder, typed): (&Path, &Path), scratch: &Scratch) -> Result<Self, Error> {
+    fn find_on(
+        path: &OsStr,
+        (folder, typed): (&Path, &Path),
+        scratch: &Scratch,
+    ) -> Result<Self, Error> {
         let mut others = Vec::new();
         for (program, module) in [
             (venv::program(folder, "python"), &["-m", "ziglang"][..]),
             (PathBuf::from("zig"), &[]),
             (PathBuf::from("python3"), &["-m", "ziglang"]),
         ] {
-            let Some(version) = answer(native::command(&program).args(module).arg("version").env("PATH", path)) else {
+            let Some(version) =
+                answer(native::command(&program).args(module).arg("version").env("PATH", path))
+            else {
                 continue;
             };
             if is_known(&version) {
@@ -85,10 +95,15 @@ impl Compiler {
         let probe = scratch.write("probe.c", PROBE)?;
         for name in CLANGS {
             // A stack that is too deep must not run into the data; Zig puts it first by itself.
-            let arguments = ["--target=wasm32-wasi", "-Wl,--stack-first"].map(ToOwned::to_owned).to_vec();
+            let arguments =
+                ["--target=wasm32-wasi", "-Wl,--stack-first"].map(ToOwned::to_owned).to_vec();
             let compiler = Self { program: name.into(), arguments, cache: None };
             let mut command = compiler.command();
-            if answer(command.arg("-o").arg(scratch.join("probe.wasm")).arg(&probe).env("PATH", path)).is_some() {
+            if answer(
+                command.arg("-o").arg(scratch.join("probe.wasm")).arg(&probe).env("PATH", path),
+            )
+            .is_some()
+            {
                 return Ok(compiler);
             }
         }
@@ -144,16 +159,27 @@ mod tests {
     #[test]
     fn without_a_compiler_the_command_that_installs_one_is_told() {
         let scratch = Scratch::new("test").expect("a folder");
-        let Err(error) = Compiler::find_on(OsStr::new("/nowhere"), (&scratch.join(""), Path::new("a b")), &scratch)
-        else {
+        let Err(error) = Compiler::find_on(
+            OsStr::new("/nowhere"),
+            (&scratch.join(""), Path::new("a b")),
+            &scratch,
+        ) else {
             panic!("there is no compiler in an empty folder");
         };
         assert_eq!(error.kind(), ErrorKind::Toolchain);
-        assert!(error.to_string().contains("no Zig, and no clang with wasi-libc and lld, is installed"), "{error}");
-        let command = format!("python3 -m venv 'a b/.venv' && 'a b/.venv/bin/pip' install {PACKAGE}");
-        let hint = format!("install Zig with `{command}` (Debian has venv in the package python3-venv)");
+        assert!(
+            error.to_string().contains("no Zig, and no clang with wasi-libc and lld, is installed"),
+            "{error}"
+        );
+        let command =
+            format!("python3 -m venv 'a b/.venv' && 'a b/.venv/bin/pip' install {PACKAGE}");
+        let hint =
+            format!("install Zig with `{command}` (Debian has venv in the package python3-venv)");
         assert_eq!(error.hint(), hint);
-        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/authoring/c.md"));
+        let page = std::fs::read_to_string(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/authoring/c.md"
+        ));
         let command = venv::install(Path::new("greeter"), PACKAGE) + "\n";
         assert!(page.expect("a page").contains(&command), "{command}");
     }
@@ -162,13 +188,18 @@ mod tests {
     /// function of the C library itself.
     #[test]
     fn exhausted_memory_ends_a_call_of_c_in_each_function_that_allocates() {
-        let names = ["malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign", "strdup", "strndup"];
-        let in_place: Vec<_> = ARGUMENTS.iter().filter_map(|argument| argument.strip_prefix("-D")).collect();
+        let names =
+            ["malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign", "strdup", "strndup"];
+        let in_place: Vec<_> =
+            ARGUMENTS.iter().filter_map(|argument| argument.strip_prefix("-D")).collect();
         assert_eq!(in_place, names.map(|name| format!("{name}=tc_{name}")));
-        let (source, memory) = (include_str!("../../c/toolcell.c"), include_str!("../../c/memory.inc"));
+        let (source, memory) =
+            (include_str!("../../c/toolcell.c"), include_str!("../../c/memory.inc"));
         for name in names {
             assert!(source.contains(&format!("#undef {name}\n")), "{name}");
-            let defined = memory.lines().find(|line| line.contains(&format!("tc_{name}(")) && line.ends_with('{'));
+            let defined = memory
+                .lines()
+                .find(|line| line.contains(&format!("tc_{name}(")) && line.ends_with('{'));
             assert!(defined.is_some(), "{name}");
         }
     }

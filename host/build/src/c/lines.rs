@@ -8,8 +8,8 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use gimli::write::{
-    Address, AttributeValue, ConvertLineRow, ConvertResult, ConvertUnit, Dwarf, EndianVec, LineProgram, LineString,
-    Sections,
+    Address, AttributeValue, ConvertLineRow, ConvertResult, ConvertUnit, Dwarf, EndianVec,
+    LineProgram, LineString, Sections,
 };
 use gimli::{DW_AT_comp_dir, EndianSlice, LineEncoding, LittleEndian};
 use wasmparser::{Parser, Payload};
@@ -38,11 +38,16 @@ pub(super) fn of_authors(
     }
     let section = |id: gimli::SectionId| {
         let found = read.iter().find(|(name, _)| *name == id.name());
-        Ok::<_, gimli::Error>(EndianSlice::new(found.map_or(&[][..], |(_, data)| data), LittleEndian))
+        Ok::<_, gimli::Error>(EndianSlice::new(
+            found.map_or(&[][..], |(_, data)| data),
+            LittleEndian,
+        ))
     };
     let dwarf = gimli::Dwarf::load(section).map_err(Error::internal)?;
     let mut sections = Sections::new(EndianVec::new(LittleEndian));
-    reduced(&dwarf, folder, files).and_then(|mut kept| Ok(kept.write(&mut sections)?)).map_err(Error::internal)?;
+    reduced(&dwarf, folder, files)
+        .and_then(|mut kept| Ok(kept.write(&mut sections)?))
+        .map_err(Error::internal)?;
     let mut kept = Vec::new();
     let each = sections.for_each(|id, data| {
         kept.extend((!data.slice().is_empty()).then(|| (id.name(), data.slice().to_vec())));
@@ -53,11 +58,17 @@ pub(super) fn of_authors(
 }
 
 /// The units of these files, which are paths below the folder.
-fn reduced(dwarf: &gimli::Dwarf<Reader<'_>>, folder: &Path, files: &[PathBuf]) -> ConvertResult<Dwarf> {
+fn reduced(
+    dwarf: &gimli::Dwarf<Reader<'_>>,
+    folder: &Path,
+    files: &[PathBuf],
+) -> ConvertResult<Dwarf> {
     let mut kept = Dwarf::default();
     let mut units = kept.convert(dwarf)?;
     while let Some((mut unit, mut root)) = units.read_unit()? {
-        let is = |name: Reader<'_>| files.iter().any(|file| file.as_os_str().as_encoded_bytes() == name.slice());
+        let is = |name: Reader<'_>| {
+            files.iter().any(|file| file.as_os_str().as_encoded_bytes() == name.slice())
+        };
         if !unit.read_unit.name.is_some_and(is) {
             unit.skip();
             continue;
@@ -76,18 +87,27 @@ fn reduced(dwarf: &gimli::Dwarf<Reader<'_>>, folder: &Path, files: &[PathBuf]) -
 fn relative(unit: &mut ConvertUnit<'_, Reader<'_>>, folder: &Path) -> ConvertResult<LineProgram> {
     let old = &unit.unit.line_program;
     let here = LineString::String(HERE.to_vec());
-    let mut new = LineProgram::new(old.encoding(), LineEncoding::default(), here.clone(), None, here, None);
-    let text = |string: &LineString| if let LineString::String(bytes) = string { bytes.clone() } else { Vec::new() };
+    let mut new =
+        LineProgram::new(old.encoding(), LineEncoding::default(), here.clone(), None, here, None);
+    let text = |string: &LineString| {
+        if let LineString::String(bytes) = string { bytes.clone() } else { Vec::new() }
+    };
     // In the same order: other parts of the unit name files by their number.
     for (number, (_, name, directory)) in old.files().enumerate() {
-        let path =
-            Path::new(OsStr::from_bytes(&text(old.get_directory(directory)))).join(OsStr::from_bytes(&text(name)));
+        let path = Path::new(OsStr::from_bytes(&text(old.get_directory(directory))))
+            .join(OsStr::from_bytes(&text(name)));
         let path = match path.strip_prefix(folder) {
             Ok(path) => path.to_owned(),
             Err(_) if path.is_relative() => path,
-            Err(_) => Path::new(LIBRARY).join(number.to_string()).join(path.file_name().unwrap_or_default()),
+            Err(_) => Path::new(LIBRARY)
+                .join(number.to_string())
+                .join(path.file_name().unwrap_or_default()),
         };
-        new.add_file(LineString::String(path.into_os_string().into_vec()), new.default_directory(), None);
+        new.add_file(
+            LineString::String(path.into_os_string().into_vec()),
+            new.default_directory(),
+            None,
+        );
     }
     let Some(mut rows) = unit.read_line_program(None, None)? else { return Ok(new) };
     while let Some(row) = rows.read_row()? {

@@ -13,13 +13,18 @@ use crate::Error;
 /// What the host knows the SDK by.
 const SDK: &str = "toolcell_guest";
 /// How names of functions of the SDK, of its bindings and of the C library's own begin.
-const PREFIXES: [&str; 5] = ["tc_", "exports_toolcell_tool_", "__wasm_export_", "toolcell_tool_", "__wasm_call_"];
+const PREFIXES: [&str; 5] =
+    ["tc_", "exports_toolcell_tool_", "__wasm_export_", "toolcell_tool_", "__wasm_call_"];
 /// Functions of the SDK that the compiler does not merge into others.
 const STATIC: [&str; 3] = ["raise_in_parts", "out_of_memory", "parsed"];
 
 /// The module without custom sections, but with the names of its functions and the lines of the author's
 /// files, these in this folder.
-pub(super) fn only_needed(module: &[u8], folder: &Path, files: &[PathBuf]) -> Result<Vec<u8>, Error> {
+pub(super) fn only_needed(
+    module: &[u8],
+    folder: &Path,
+    files: &[PathBuf],
+) -> Result<Vec<u8>, Error> {
     let mut kept = Module::new();
     let mut functions = NameMap::new();
     for payload in Parser::new(0).parse_all(module) {
@@ -89,7 +94,8 @@ mod tests {
 
     #[test]
     fn a_function_is_found_by_its_whole_name() {
-        let (mut functions, mut names, mut module) = (NameMap::new(), NameSection::new(), Module::new());
+        let (mut functions, mut names, mut module) =
+            (NameMap::new(), NameSection::new(), Module::new());
         functions.append(0, "tc_register");
         names.functions(&functions);
         module.section(&names);

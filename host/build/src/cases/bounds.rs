@@ -21,7 +21,9 @@ pub(super) fn check(text: &str) -> Result<(), String> {
     if !stands(Defence::CasesBounds) {
         return Ok(());
     }
-    let refused = |problem: &str, at: &Marker| Err(format!("{problem} at line {} column {}", at.line(), at.col() + 1));
+    let refused = |problem: &str, at: &Marker| {
+        Err(format!("{problem} at line {} column {}", at.line(), at.col() + 1))
+    };
     let too_deep = format!("it nests deeper than {MAX_DEPTH} levels");
     // Bytes up to here with aliases written out, those of each anchor, and the anchor and the beginning of what is open.
     let (mut bytes, mut anchors, mut open) = (0, BTreeMap::new(), Vec::new());
@@ -48,13 +50,20 @@ pub(super) fn check(text: &str) -> Result<(), String> {
                     anchors.insert(anchor, bytes - before);
                 }
             }
-            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentStart(_) | Event::DocumentEnd => {}
+            Event::Nothing
+            | Event::StreamStart
+            | Event::StreamEnd
+            | Event::DocumentStart(_)
+            | Event::DocumentEnd => {}
         }
         if open.len() > MAX_DEPTH {
             return refused(&too_deep, &span.start);
         }
         if bytes > MAX_FILE {
-            return refused(&format!("its aliases stand for more than {MAX_FILE} bytes"), &span.start);
+            return refused(
+                &format!("its aliases stand for more than {MAX_FILE} bytes"),
+                &span.start,
+            );
         }
     }
     Ok(())
@@ -68,7 +77,10 @@ mod tests {
     fn yaml_that_nests_too_deep_is_not_read() {
         for opening in ["[", "- ", "{a: ", "? ", "a: [", "[{"] {
             let error = check(&opening.repeat(20_000)).expect_err(opening);
-            assert!(error.starts_with("it nests deeper than 128 levels at line 1 column "), "{opening}: {error}");
+            assert!(
+                error.starts_with("it nests deeper than 128 levels at line 1 column "),
+                "{opening}: {error}"
+            );
         }
         let most = format!("{}{}", "[".repeat(MAX_DEPTH), "]".repeat(MAX_DEPTH));
         assert_eq!(check(&most), Ok(()));
@@ -79,10 +91,14 @@ mod tests {
     fn yaml_whose_aliases_stand_for_too_much_is_not_read() {
         let text = |times| format!("a: &a {}\nb: [{}]", "x".repeat(1 << 10), "*a, ".repeat(times));
         assert_eq!(check(&text(1 << 10)), Ok(()));
-        let levels = (1..30).map(|level| format!("\nl{level}: &l{level} [*l{0}, *l{0}]", level - 1));
+        let levels =
+            (1..30).map(|level| format!("\nl{level}: &l{level} [*l{0}, *l{0}]", level - 1));
         for text in [text(1 << 15), format!("l0: &l0 x{}", levels.collect::<String>())] {
             let error = check(&text).expect_err("it is too much");
-            assert!(error.starts_with("its aliases stand for more than 16777216 bytes at line "), "{error}");
+            assert!(
+                error.starts_with("its aliases stand for more than 16777216 bytes at line "),
+                "{error}"
+            );
         }
     }
 }

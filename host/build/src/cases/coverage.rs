@@ -31,7 +31,10 @@ pub struct Coverage {
 
 /// What these calls cover. `ran` has the reports of the cases with the arguments of each.
 pub(super) fn coverage(tools: &[Offered], ran: &[(CaseReport, Option<Value>)]) -> Vec<Coverage> {
-    tools.iter().map(|tool| of(tool, ran.iter().filter(|(report, _)| report.tool == tool.name))).collect()
+    tools
+        .iter()
+        .map(|tool| of(tool, ran.iter().filter(|(report, _)| report.tool == tool.name)))
+        .collect()
 }
 
 fn of<'a>(tool: &Offered, ran: impl Iterator<Item = &'a (CaseReport, Option<Value>)>) -> Coverage {
@@ -44,7 +47,8 @@ fn of<'a>(tool: &Offered, ran: impl Iterator<Item = &'a (CaseReport, Option<Valu
         }
     }
     let (mut unseen_parameters, mut unseen_values) = (Vec::new(), Vec::new());
-    let properties = tool.parameters.as_ref().and_then(|schema| schema.get("properties")?.as_object());
+    let properties =
+        tool.parameters.as_ref().and_then(|schema| schema.get("properties")?.as_object());
     for (name, schema) in properties.into_iter().flatten() {
         let Some(values) = seen.get(name.as_str()) else {
             unseen_parameters.push(name.clone());
@@ -59,7 +63,8 @@ fn of<'a>(tool: &Offered, ran: impl Iterator<Item = &'a (CaseReport, Option<Valu
 
 fn ending(seen: &Expect) -> &'static str {
     let Expect { ok, error, ask_user, halt, tool_error, .. } = seen;
-    let had = [ok.is_some(), error.is_some(), ask_user.is_some(), halt.is_some(), tool_error.is_some()];
+    let had =
+        [ok.is_some(), error.is_some(), ask_user.is_some(), halt.is_some(), tool_error.is_some()];
     let at = had.iter().position(|had| *had).unwrap_or(ENDINGS.len() - 1);
     ENDINGS[at]
 }

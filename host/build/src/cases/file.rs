@@ -209,7 +209,8 @@ pub struct Expect {
 impl Expect {
     /// What is expected of an ending besides the ending itself, each alone.
     pub(super) fn remarks(&self) -> Vec<Self> {
-        let Self { ok_schema, ok_contains, ok_matches, error_contains, error_matches, .. } = self.clone();
+        let Self { ok_schema, ok_contains, ok_matches, error_contains, error_matches, .. } =
+            self.clone();
         let Self { message_contains, message_matches, .. } = self.clone();
         let none = Self::default;
         let all = [
@@ -261,14 +262,24 @@ pub struct Budget {
 /// # Errors
 /// [`ErrorKind::Cases`] if there is none.
 pub fn find(project: &Path) -> Result<Vec<PathBuf>, Error> {
-    let mut found: Vec<_> = NAMES.iter().map(|name| project.join(name)).filter(|path| path.is_file()).collect();
-    let more = fs::read_dir(project.join("cases")).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut more: Vec<_> = more.filter(|path| path.is_file() && (is_json(path) || is_yaml(path))).collect();
+    let mut found: Vec<_> =
+        NAMES.iter().map(|name| project.join(name)).filter(|path| path.is_file()).collect();
+    let more = fs::read_dir(project.join("cases"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
+    let mut more: Vec<_> =
+        more.filter(|path| path.is_file() && (is_json(path) || is_yaml(path))).collect();
     more.sort();
     found.extend(more);
     if !project.is_dir() {
         let message = format!("`{}` is not a folder", project.display());
-        return Err(Error::new(ErrorKind::File, message, "name the folder of a project; `toolcell new` makes one"));
+        return Err(Error::new(
+            ErrorKind::File,
+            message,
+            "name the folder of a project; `toolcell new` makes one",
+        ));
     }
     if found.is_empty() {
         let message = format!("there are no cases in `{}`", project.display());
@@ -279,7 +290,9 @@ pub fn find(project: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 fn has_extension(path: &Path, known: &[&str]) -> bool {
-    path.extension().and_then(|extension| extension.to_str()).is_some_and(|extension| known.contains(&extension))
+    path.extension()
+        .and_then(|extension| extension.to_str())
+        .is_some_and(|extension| known.contains(&extension))
 }
 
 fn is_json(path: &Path) -> bool {
@@ -296,8 +309,9 @@ fn is_yaml(path: &Path) -> bool {
 /// [`ErrorKind::File`] if it cannot be read, [`ErrorKind::Cases`] if it has a fault: the message says where.
 pub fn read(path: &Path) -> Result<Suite, Error> {
     let size = fs::metadata(path).map_err(|error| Error::file("read", path, &error))?.len();
-    let fault =
-        |problem: String, hint: &str| Error::new(ErrorKind::Cases, format!("{}: {problem}", path.display()), hint);
+    let fault = |problem: String, hint: &str| {
+        Error::new(ErrorKind::Cases, format!("{}: {problem}", path.display()), hint)
+    };
     if size > MAX_FILE {
         return Err(fault(
             format!("it has {size} bytes, and at most {MAX_FILE} are read"),
@@ -311,15 +325,23 @@ pub fn read(path: &Path) -> Result<Suite, Error> {
     let mut names = BTreeSet::new();
     for case in &suite.cases {
         if !names.insert(&case.name) {
-            return Err(fault(format!("two cases are called `{}`", case.name), "give each case a name of its own"));
+            return Err(fault(
+                format!("two cases are called `{}`", case.name),
+                "give each case a name of its own",
+            ));
         }
-        if let Some(both) = case.http.iter().find(|exchange| exchange.body.is_some() && exchange.json.is_some()) {
-            let problem = format!("the case `{}` has both `body` and `json` for {}", case.name, both.url);
+        if let Some(both) =
+            case.http.iter().find(|exchange| exchange.body.is_some() && exchange.json.is_some())
+        {
+            let problem =
+                format!("the case `{}` has both `body` and `json` for {}", case.name, both.url);
             return Err(fault(problem, "keep one of them"));
         }
         if let Some(other) = case.tools.iter().find(|other| other.endings() != 1) {
-            let problem =
-                format!("the case `{}` must have exactly one ending for the tool `{}`", case.name, other.name);
+            let problem = format!(
+                "the case `{}` must have exactly one ending for the tool `{}`",
+                case.name, other.name
+            );
             return Err(fault(problem, "give one of `ok`, `error`, `ask_user` and `halt`"));
         }
     }
@@ -338,12 +360,17 @@ fn parse(path: &Path, text: &str) -> Result<Suite, String> {
 /// Writes the endings of the cases with these numbers into the file, which was read as `suite` but for them.
 pub(super) fn bless(path: &Path, suite: &Suite, blessed: &[usize]) -> Result<(), Error> {
     let text = fs::read_to_string(path).map_err(|error| Error::file("read", path, &error))?;
-    let endings: Vec<_> =
-        blessed.iter().filter_map(|number| Some((*number, suite.cases.get(*number)?.expect.as_ref()?))).collect();
+    let endings: Vec<_> = blessed
+        .iter()
+        .filter_map(|number| Some((*number, suite.cases.get(*number)?.expect.as_ref()?)))
+        .collect();
     let written = with_endings(&text, &endings);
     // Only what reads as it should is written: the file can have changed since, or refer to its cases from elsewhere.
     let Some(written) = written.filter(|written| parse(path, written).as_ref() == Ok(suite)) else {
-        let message = format!("{}: the endings that were seen cannot be written into the text", path.display());
+        let message = format!(
+            "{}: the endings that were seen cannot be written into the text",
+            path.display()
+        );
         let hint = "run again without `--bless`, and write the endings that it tells into the file";
         return Err(Error::new(ErrorKind::Cases, message, hint));
     };

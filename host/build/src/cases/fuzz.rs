@@ -116,14 +116,21 @@ impl Cases {
     ) -> Result<FuzzReport, Error> {
         let schema = tool.parameters.clone().unwrap_or_else(|| json!({"type": "object"}));
         let validator = jsonschema::draft202012::new(&schema).map_err(|error| {
-            let message = format!("the parameters of `{}` are not a JSON Schema: {error}", tool.name);
+            let message =
+                format!("the parameters of `{}` are not a JSON Schema: {error}", tool.name);
             Error::new(ErrorKind::Source, message, "correct the schema")
         })?;
         let mut generator = Generator::new(&schema, options.seed);
-        let mut report = FuzzReport { tool: tool.name.clone(), calls: 0, seed: options.seed, failures: Vec::new() };
+        let mut report = FuzzReport {
+            tool: tool.name.clone(),
+            calls: 0,
+            seed: options.seed,
+            failures: Vec::new(),
+        };
         for _ in 0..options.calls {
-            let made =
-                (0..ATTEMPTS).map(|_| generator.value()).find(|value| value.is_object() && validator.is_valid(value));
+            let made = (0..ATTEMPTS)
+                .map(|_| generator.value())
+                .find(|value| value.is_object() && validator.is_valid(value));
             let Some(arguments) = made else { break };
             report.calls += 1;
             let failure = self.failure(tool, &arguments).await?;
@@ -174,7 +181,11 @@ impl Cases {
         Ok(FuzzFailure { lines, ..failure })
     }
 
-    async fn failure(&self, tool: &Offered, arguments: &Value) -> Result<Option<FuzzFailure>, Error> {
+    async fn failure(
+        &self,
+        tool: &Offered,
+        arguments: &Value,
+    ) -> Result<Option<FuzzFailure>, Error> {
         Ok(match self.ended(tool, arguments).await? {
             CallResult::ToolError(error) => Some(FuzzFailure {
                 reason: error.reason().name().to_owned(),
@@ -188,11 +199,16 @@ impl Cases {
 
     /// How a call with these arguments ends.
     async fn ended(&self, tool: &Offered, arguments: &Value) -> Result<CallResult, Error> {
-        let secrets = tool.needs.iter().filter(|need| matches!(need.kind.as_str(), "secret" | "reveal"));
+        let secrets =
+            tool.needs.iter().filter(|need| matches!(need.kind.as_str(), "secret" | "reveal"));
         let secrets = secrets.map(|need| (need.pattern.clone(), PLACEHOLDER.to_owned())).collect();
         let case = Case { arguments: Some(arguments.clone()), secrets, ..Case::default() };
         let completion = self.complete(&case, tool).await.map_err(|(problem, hint)| {
-            Error::new(ErrorKind::Cases, format!("`{}` cannot be called: {problem}", tool.name), hint)
+            Error::new(
+                ErrorKind::Cases,
+                format!("`{}` cannot be called: {problem}", tool.name),
+                hint,
+            )
         })?;
         Ok(completion.result)
     }

@@ -17,9 +17,24 @@ const LONG: usize = 3000;
 const REPEATED: u32 = 3;
 
 /// Texts that programs often get wrong.
-const TEXTS: [&str; 14] =
-    ["", " ", "a", "0", "-1", "1e999", "null", "\n", "\u{0}", "é", "日本語", "👩‍👩‍👧", "../../etc/passwd", "'\"\\<>{}%s"];
-const INTEGERS: [i64; 10] = [0, 1, -1, 2, 255, 65_536, i32::MAX as i64, i32::MIN as i64, i64::MAX, i64::MIN];
+const TEXTS: [&str; 14] = [
+    "",
+    " ",
+    "a",
+    "0",
+    "-1",
+    "1e999",
+    "null",
+    "\n",
+    "\u{0}",
+    "é",
+    "日本語",
+    "👩‍👩‍👧",
+    "../../etc/passwd",
+    "'\"\\<>{}%s",
+];
+const INTEGERS: [i64; 10] =
+    [0, 1, -1, 2, 255, 65_536, i32::MAX as i64, i32::MIN as i64, i64::MAX, i64::MIN];
 const NUMBERS: [f64; 6] = [0.0, -0.0, 0.1, -1.5, 1e308, 5e-324];
 
 /// Makes values of one schema.
@@ -52,15 +67,20 @@ impl<'a> Generator<'a> {
         if let Some(value) = map.get("const") {
             return value.clone();
         }
-        if let Some(values) = map.get("enum").and_then(Value::as_array).filter(|values| !values.is_empty()) {
+        if let Some(values) =
+            map.get("enum").and_then(Value::as_array).filter(|values| !values.is_empty())
+        {
             return self.one(values).clone();
         }
-        let examples = map.get("examples").and_then(Value::as_array).filter(|examples| !examples.is_empty());
+        let examples =
+            map.get("examples").and_then(Value::as_array).filter(|examples| !examples.is_empty());
         if let Some(examples) = examples.filter(|_| self.random.u8(..4) == 0) {
             return self.one(examples).clone();
         }
         for key in ["anyOf", "oneOf"] {
-            if let Some(choices) = map.get(key).and_then(Value::as_array).filter(|choices| !choices.is_empty()) {
+            if let Some(choices) =
+                map.get(key).and_then(Value::as_array).filter(|choices| !choices.is_empty())
+            {
                 let choice = self.one(choices);
                 return self.with(map, choice, depth);
             }
@@ -81,7 +101,9 @@ impl<'a> Generator<'a> {
     fn plain(&mut self, map: &'a Map<String, Value>, depth: usize) -> Value {
         let kind = match map.get("type") {
             Some(Value::String(kind)) => kind.as_str(),
-            Some(Value::Array(kinds)) if !kinds.is_empty() => self.one(kinds).as_str().unwrap_or_default(),
+            Some(Value::Array(kinds)) if !kinds.is_empty() => {
+                self.one(kinds).as_str().unwrap_or_default()
+            }
             _ if map.contains_key("properties") => "object",
             _ if map.contains_key("items") => "array",
             _ => return self.any(),
@@ -95,7 +117,8 @@ impl<'a> Generator<'a> {
             "number" => {
                 let number = *self.one(&NUMBERS);
                 let (least, most) = (bound(map, "minimum"), bound(map, "maximum"));
-                Number::from_f64(number.clamp(least.unwrap_or(f64::MIN), most.unwrap_or(f64::MAX))).into()
+                Number::from_f64(number.clamp(least.unwrap_or(f64::MIN), most.unwrap_or(f64::MAX)))
+                    .into()
             }
             "boolean" => Value::Bool(self.random.bool()),
             _ => Value::Null,
@@ -105,8 +128,10 @@ impl<'a> Generator<'a> {
     fn object(&mut self, map: &'a Map<String, Value>, depth: usize) -> Value {
         let required: Vec<&str> = names(map, "required").collect();
         let mut object = Map::new();
-        for (name, schema) in map.get("properties").and_then(Value::as_object).into_iter().flatten() {
-            let is_wanted = required.contains(&name.as_str()) || (depth < MAX_DEPTH / 2 && self.random.bool());
+        for (name, schema) in map.get("properties").and_then(Value::as_object).into_iter().flatten()
+        {
+            let is_wanted =
+                required.contains(&name.as_str()) || (depth < MAX_DEPTH / 2 && self.random.bool());
             if is_wanted {
                 object.insert(name.clone(), self.of(schema, depth + 1));
             }
@@ -127,7 +152,8 @@ impl<'a> Generator<'a> {
             1 => most.min(least + 100),
             _ => self.random.usize(least..=most.min(least + MORE)),
         };
-        let fixed: Vec<&Value> = map.get("prefixItems").and_then(Value::as_array).into_iter().flatten().collect();
+        let fixed: Vec<&Value> =
+            map.get("prefixItems").and_then(Value::as_array).into_iter().flatten().collect();
         let items = (0..count).map(|at| match fixed.get(at).copied().or(map.get("items")) {
             Some(schema) => self.of(schema, depth + 1),
             None => self.any(),
@@ -166,7 +192,9 @@ impl<'a> Generator<'a> {
             HirKind::Empty | HirKind::Look(_) => {}
             HirKind::Literal(literal) => text.push_str(&String::from_utf8_lossy(&literal.0)),
             HirKind::Class(Class::Unicode(class)) => {
-                if let Some(range) = class.ranges().get(self.random.usize(..class.ranges().len().max(1))) {
+                if let Some(range) =
+                    class.ranges().get(self.random.usize(..class.ranges().len().max(1)))
+                {
                     text.push(self.random.char(range.start()..=range.end()));
                 }
             }
@@ -174,7 +202,8 @@ impl<'a> Generator<'a> {
                 text.extend(class.ranges().first().map(|range| char::from(range.start())));
             }
             HirKind::Repetition(repetition) => {
-                let most = repetition.min.saturating_add(REPEATED).min(repetition.max.unwrap_or(u32::MAX));
+                let most =
+                    repetition.min.saturating_add(REPEATED).min(repetition.max.unwrap_or(u32::MAX));
                 for _ in 0..self.random.u32(repetition.min..=most.max(repetition.min)).min(1000) {
                     self.matching(&repetition.sub, text);
                 }
@@ -189,8 +218,10 @@ impl<'a> Generator<'a> {
     }
 
     fn integer(&mut self, map: &Map<String, Value>) -> Value {
-        let least = whole(map, "minimum").or(whole(map, "exclusiveMinimum").map(|least| least.saturating_add(1)));
-        let most = whole(map, "maximum").or(whole(map, "exclusiveMaximum").map(|most| most.saturating_sub(1)));
+        let least = whole(map, "minimum")
+            .or(whole(map, "exclusiveMinimum").map(|least| least.saturating_add(1)));
+        let most = whole(map, "maximum")
+            .or(whole(map, "exclusiveMaximum").map(|most| most.saturating_sub(1)));
         let (least, most) = (least.unwrap_or(i64::MIN), most.unwrap_or(i64::MAX));
         let number = match self.random.u8(..4) {
             0 => least,
@@ -244,7 +275,10 @@ fn bound(map: &Map<String, Value>, key: &str) -> Option<f64> {
     map.get(key)?.as_f64()
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a bound beyond the integers is the nearest integer")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a bound beyond the integers is the nearest integer"
+)]
 fn whole(map: &Map<String, Value>, key: &str) -> Option<i64> {
     let bound = map.get(key)?;
     bound.as_i64().or_else(|| bound.as_f64().map(|bound| bound as i64))

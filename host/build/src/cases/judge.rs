@@ -18,7 +18,9 @@ pub(super) fn seen(result: &CallResult) -> Expect {
     match result {
         CallResult::Outcome(Outcome::Ok(output)) => seen.ok = Some(output.value.to_value()),
         CallResult::Outcome(Outcome::Error(error)) => seen.error = Some(error.message.clone()),
-        CallResult::Outcome(Outcome::AskUser(question)) => seen.ask_user = Some(question.question.clone()),
+        CallResult::Outcome(Outcome::AskUser(question)) => {
+            seen.ask_user = Some(question.question.clone())
+        }
         CallResult::Outcome(Outcome::Halt(halt)) => seen.halt = Some(halt.reason.clone()),
         CallResult::ToolError(error) => seen.tool_error = Some(error.reason().name().to_owned()),
         CallResult::Refusal(refusal) => seen.refusal = Some(refusal.kind().to_owned()),
@@ -47,13 +49,20 @@ pub(super) fn failures(
     }
     if let Some(schema) = &expect.ok_schema {
         let validator = jsonschema::draft202012::new(schema).map_err(|error| {
-            Error::new(ErrorKind::Cases, format!("`ok_schema` is not a JSON Schema: {error}"), "correct the schema")
+            Error::new(
+                ErrorKind::Cases,
+                format!("`ok_schema` is not a JSON Schema: {error}"),
+                "correct the schema",
+            )
         })?;
         let fits = seen.ok.as_ref().is_some_and(|value| validator.is_valid(value));
         check(fits, format!("ok, with a value that fits the schema {schema}"));
     }
     if let Some(part) = &expect.ok_contains {
-        check(seen.ok.as_ref().is_some_and(|value| text(value).contains(part)), format!("ok, with {part:?} in it"));
+        check(
+            seen.ok.as_ref().is_some_and(|value| text(value).contains(part)),
+            format!("ok, with {part:?} in it"),
+        );
     }
     let texts = [
         ("error", &expect.error, &seen.error),
@@ -68,7 +77,10 @@ pub(super) fn failures(
         }
     }
     if let Some(part) = &expect.error_contains {
-        check(seen.error.as_ref().is_some_and(|error| error.contains(part)), format!("error, with {part:?} in it"));
+        check(
+            seen.error.as_ref().is_some_and(|error| error.contains(part)),
+            format!("error, with {part:?} in it"),
+        );
     }
     if let Some(part) = &expect.message_contains {
         check(ending.contains(part), format!("a message with {part:?} in it"));
@@ -84,7 +96,10 @@ pub(super) fn failures(
         (&expect.message_matches, message, "a message"),
     ] {
         if let Some(pattern) = pattern {
-            check(text.is_some_and(|text| pattern.matches(&text)), format!("{of} that /{pattern}/ matches"));
+            check(
+                text.is_some_and(|text| pattern.matches(&text)),
+                format!("{of} that /{pattern}/ matches"),
+            );
         }
     }
     if *expect == Expect::default() {
@@ -101,12 +116,18 @@ pub(super) fn failures(
     if let Some(most) = budget.and_then(|budget| budget.memory)
         && usage.peak_memory > most
     {
-        failures.push(format!("it used {} bytes of memory; its budget is {most} bytes", usage.peak_memory));
+        failures.push(format!(
+            "it used {} bytes of memory; its budget is {most} bytes",
+            usage.peak_memory
+        ));
     }
     if let Some(most) = budget.and_then(|budget| budget.time_ms)
         && usage.wall > Duration::from_millis(most)
     {
-        failures.push(format!("it took {:.1} ms; its budget is {most} ms", usage.wall.as_secs_f64() * 1e3));
+        failures.push(format!(
+            "it took {:.1} ms; its budget is {most} ms",
+            usage.wall.as_secs_f64() * 1e3
+        ));
     }
     Ok(failures)
 }
@@ -120,7 +141,9 @@ fn shown(result: &CallResult) -> String {
     let text = match result {
         CallResult::Outcome(Outcome::Ok(output)) => format!("ok: {}", output.value.as_str()),
         CallResult::Outcome(Outcome::Error(error)) => format!("error: {:?}", error.message),
-        CallResult::Outcome(Outcome::AskUser(question)) => format!("ask_user: {:?}", question.question),
+        CallResult::Outcome(Outcome::AskUser(question)) => {
+            format!("ask_user: {:?}", question.question)
+        }
         CallResult::Outcome(Outcome::Halt(halt)) => format!("halt: {:?}", halt.reason),
         CallResult::ToolError(error) => format!("tool_error: {}: {error}", error.reason().name()),
         CallResult::Refusal(refusal) => format!("refusal: {}: {refusal}", refusal.kind()),

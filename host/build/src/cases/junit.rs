@@ -24,9 +24,15 @@ pub fn junit(report: &Report, fuzzed: &[FuzzReport]) -> String {
     }
     for tool in fuzzed {
         let failures = tool.failures.iter();
-        let failures: Vec<_> =
-            failures.map(|failure| format!("{}\narguments: {}", failure.told(), failure.arguments)).collect();
-        xml.push_str(&test_case(&format!("fuzz: {} calls, seed {}", tool.calls, tool.seed), &tool.tool, "", &failures));
+        let failures: Vec<_> = failures
+            .map(|failure| format!("{}\narguments: {}", failure.told(), failure.arguments))
+            .collect();
+        xml.push_str(&test_case(
+            &format!("fuzz: {} calls, seed {}", tool.calls, tool.seed),
+            &tool.tool,
+            "",
+            &failures,
+        ));
     }
     xml.push_str("</testsuite>\n");
     xml
@@ -34,11 +40,18 @@ pub fn junit(report: &Report, fuzzed: &[FuzzReport]) -> String {
 
 /// A test case with these further attributes. It passed if there are no failures.
 fn test_case(name: &str, tool: &str, attributes: &str, failures: &[String]) -> String {
-    let head = format!("  <testcase name=\"{}\" classname=\"{}\"{attributes}", escaped(name), escaped(tool));
+    let head = format!(
+        "  <testcase name=\"{}\" classname=\"{}\"{attributes}",
+        escaped(name),
+        escaped(tool)
+    );
     if failures.is_empty() {
         return format!("{head}/>\n");
     }
-    format!("{head}>\n    <failure message=\"{}\"/>\n  </testcase>\n", escaped(&failures.join("\n")))
+    format!(
+        "{head}>\n    <failure message=\"{}\"/>\n  </testcase>\n",
+        escaped(&failures.join("\n"))
+    )
 }
 
 /// The text as the value of an attribute; what XML 1.0 cannot express becomes `?`.

@@ -20,9 +20,11 @@ pub(super) fn executor(answers: &[OtherTool], own: &[Tool]) -> Result<Executor, 
     for answer in answers {
         known.entry(answer.name.clone()).or_default().push(answer.clone());
     }
-    let mut tools: BTreeMap<_, _> = own.iter().map(|tool| (tool.definition().name.clone(), tool.clone())).collect();
+    let mut tools: BTreeMap<_, _> =
+        own.iter().map(|tool| (tool.definition().name.clone(), tool.clone())).collect();
     for (name, answers) in known {
-        let tool = native(&name, answers).map_err(|error| (format!("`tools`: {error}"), error.hint()))?;
+        let tool =
+            native(&name, answers).map_err(|error| (format!("`tools`: {error}"), error.hint()))?;
         tools.insert(name, tool);
     }
     // A case says what a question leaves, and there is no client.
@@ -37,7 +39,9 @@ fn native(name: &str, answers: Vec<OtherTool>) -> Result<Tool, toolcell::Error> 
 
 /// The first answer for these arguments.
 fn outcome(answers: &[OtherTool], arguments: &Value) -> Outcome {
-    let fits = |answer: &&OtherTool| answer.arguments.as_ref().is_none_or(|expected| expected == arguments);
+    let fits = |answer: &&OtherTool| {
+        answer.arguments.as_ref().is_none_or(|expected| expected == arguments)
+    };
     let Some(answer) = answers.iter().find(fits) else {
         return Outcome::error(format!("the case has no answer for these arguments: {arguments}"));
     };

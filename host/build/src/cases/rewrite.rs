@@ -49,12 +49,17 @@ impl Node {
 /// The text with the endings of the cases with these numbers. `None` if a case is not written out in the text.
 pub(super) fn with_endings(text: &str, endings: &[(usize, &Expect)]) -> Option<String> {
     let characters: Vec<char> = text.chars().collect();
-    let begins = |event: &Event<'_>| !matches!(event, Event::Nothing | Event::StreamStart | Event::DocumentStart(_));
-    let events = Parser::new_from_str(text).map_while(Result::ok).skip_while(|(event, _)| !begins(event));
+    let begins = |event: &Event<'_>| {
+        !matches!(event, Event::Nothing | Event::StreamStart | Event::DocumentStart(_))
+    };
+    let events =
+        Parser::new_from_str(text).map_while(Result::ok).skip_while(|(event, _)| !begins(event));
     let root = Reader { events: events.peekable(), text: &characters }.node()?;
     let Kind::List(cases) = &root.member("cases")?.1.kind else { return None };
-    let edits: Option<Vec<_>> =
-        endings.iter().map(|(number, ending)| edits(cases.get(*number)?, ending, &characters)).collect();
+    let edits: Option<Vec<_>> = endings
+        .iter()
+        .map(|(number, ending)| edits(cases.get(*number)?, ending, &characters))
+        .collect();
     let mut written = characters;
     // From the last to the first, so that the places of the others stay.
     for (place, new) in edits?.into_iter().flatten().rev() {
@@ -104,7 +109,11 @@ struct Members<'a> {
 
 impl Members<'_> {
     /// What makes them the new ones and those that are kept. What is the same stays as it is written.
-    fn with(&self, mut new: Map<String, Value>, is_kept: impl Fn(&str) -> bool) -> Option<Vec<Edit>> {
+    fn with(
+        &self,
+        mut new: Map<String, Value>,
+        is_kept: impl Fn(&str) -> bool,
+    ) -> Option<Vec<Edit>> {
         let (mut edits, mut gone) = (Vec::new(), Vec::new());
         for (number, (key, value)) in self.entries.iter().enumerate() {
             match new.remove(key.text()) {
@@ -117,10 +126,16 @@ impl Members<'_> {
         let mut added = new.iter().map(|(name, value)| self.written(name, value));
         // A new member takes the place of one that goes.
         let taken = gone.len().min(added.len());
-        edits.extend(gone.drain(..taken).zip(&mut added).map(|(number, member)| (self.place(number), member)));
+        edits.extend(
+            gone.drain(..taken)
+                .zip(&mut added)
+                .map(|(number, member)| (self.place(number), member)),
+        );
         gone.iter().for_each(|number| edits.extend(self.removed(*number, &gone)));
         let added: Vec<_> = added.collect();
-        edits.extend(added.into_iter().map(|member| self.appended(&member)).collect::<Option<Vec<_>>>()?);
+        edits.extend(
+            added.into_iter().map(|member| self.appended(&member)).collect::<Option<Vec<_>>>()?,
+        );
         edits.sort_by_key(|(place, _)| place.start);
         Some(edits)
     }
@@ -160,7 +175,9 @@ impl Members<'_> {
                 format!(" {{ {} }}", members.collect::<Vec<_>>().join(", "))
             }
             Value::Object(_) | Value::Array(_) => format!(" {value}"),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return format!(" {value}"),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                return format!(" {value}");
+            }
         };
         if column + name.chars().count() + 1 + line.chars().count() <= WIDTH {
             return line;
@@ -179,14 +196,18 @@ impl Members<'_> {
             let before = (0..number).rev().find(|number| !gone.contains(number));
             if let Some(comma) = self.next(place.end, ',') {
                 place.end = comma + 1;
-            } else if let Some(comma) = before.and_then(|before| self.next(self.place(before).end, ',')) {
+            } else if let Some(comma) =
+                before.and_then(|before| self.next(self.place(before).end, ','))
+            {
                 edits.push((comma..comma + 1, String::new()));
             }
         }
         let line = self.line_of(&place);
-        let of = |place: Range<usize>| self.text.get(place).into_iter().flatten().collect::<String>();
+        let of =
+            |place: Range<usize>| self.text.get(place).into_iter().flatten().collect::<String>();
         let (before, after) = (of(line.start..place.start), of(place.end..line.end));
-        let is_alone = before.trim().is_empty() && (after.trim().is_empty() || after.trim().starts_with('#'));
+        let is_alone =
+            before.trim().is_empty() && (after.trim().is_empty() || after.trim().starts_with('#'));
         let spaces = after.chars().take_while(|character| *character == ' ').count();
         edits.push((if is_alone { line } else { place.start..place.end + spaces }, String::new()));
         edits
@@ -284,7 +305,11 @@ impl<'e, I: Iterator<Item = (Event<'e>, Span)>> Reader<'_, I> {
         }
         self.events.next()?;
         let end = items.last().map(|last| last.place.end);
-        Some(if in_braces { (items, closed(self.text, end.unwrap_or(start + 1))?) } else { (items, end?) })
+        Some(if in_braces {
+            (items, closed(self.text, end.unwrap_or(start + 1))?)
+        } else {
+            (items, end?)
+        })
     }
 }
 
@@ -299,13 +324,22 @@ mod tests {
     /// What is written in place of `old`, with the ending `{"ok": "é"}` for the second case.
     #[test]
     fn the_rest_of_the_text_stays() {
-        let around =
-            |case: &str| format!("# Äther\ncases:\n  - name: a # first\n\n{case}\n  # the last\n  - {{name: c}}\n");
+        let around = |case: &str| {
+            format!(
+                "# Äther\ncases:\n  - name: a # first\n\n{case}\n  # the last\n  - {{name: c}}\n"
+            )
+        };
         for (case, expected) in [
             ("  - name: b", "  - name: b\n    expect: { ok: \"é\" }"),
             ("  - name: b # why", "  - name: b # why\n    expect: { ok: \"é\" }"),
-            ("  - name: b\n    expect: { ok: 1 } # why", "  - name: b\n    expect: { ok: \"é\" } # why"),
-            ("  - expect:\n      ok:\n        - 1\n    name: b", "  - expect:\n      ok: \"é\"\n    name: b"),
+            (
+                "  - name: b\n    expect: { ok: 1 } # why",
+                "  - name: b\n    expect: { ok: \"é\" } # why",
+            ),
+            (
+                "  - expect:\n      ok:\n        - 1\n    name: b",
+                "  - expect:\n      ok: \"é\"\n    name: b",
+            ),
             (
                 "  - name: b\n    expect:\n      # why\n      ok: 1 # one\n      # the end\n    seed: 1",
                 "  - name: b\n    expect:\n      # why\n      ok: \"é\" # one\n      # the end\n    seed: 1",
@@ -314,13 +348,19 @@ mod tests {
                 "  - name: b\n    expect:\n      tool_error: x # old\n      message_contains: y # old\n    seed: 1",
                 "  - name: b\n    expect:\n      ok: \"é\" # old\n    seed: 1",
             ),
-            ("  - name: b\n    expect: # none yet", "  - name: b\n    expect: { ok: \"é\" } # none yet"),
+            (
+                "  - name: b\n    expect: # none yet",
+                "  - name: b\n    expect: { ok: \"é\" } # none yet",
+            ),
             (
                 "  - name: b\n    kv:\n      k: |\n        v\n",
                 "  - name: b\n    kv:\n      k: |\n        v\n    expect: { ok: \"é\" }\n",
             ),
             ("  - {name: b}", "  - {name: b, \"expect\": {\"ok\":\"é\"}}"),
-            ("  - {name: b, expect: {ok: 1}, seed: 1}", "  - {name: b, expect: {\"ok\":\"é\"}, seed: 1}"),
+            (
+                "  - {name: b, expect: {ok: 1}, seed: 1}",
+                "  - {name: b, expect: {\"ok\":\"é\"}, seed: 1}",
+            ),
             ("  - {name: b, expect, seed: 1}", "  - {name: b, expect: {\"ok\":\"é\"}, seed: 1}"),
             (
                 "  - name: b\n    expect: { # why\n      # one\n      ok: 1, # two\n      # three\n    } # four",
@@ -353,8 +393,9 @@ mod tests {
         let text = "{\n  \"cases\": [\n    {\"name\": \"a\"},\n    {\"name\": \"b\", \"expect\": null}\n  ]\n}\n";
         let (one, two) = (ending(r#"{"halt": "one"}"#), ending(r#"{"ok": null}"#));
         let written = with_endings(text, &[(0, &one), (1, &two)]).expect("written");
-        let expected =
-            text.replace("\"a\"}", "\"a\", \"expect\": {\"halt\":\"one\"}}").replace("null", "{\"ok\":null}");
+        let expected = text
+            .replace("\"a\"}", "\"a\", \"expect\": {\"halt\":\"one\"}}")
+            .replace("null", "{\"ok\":null}");
         assert_eq!(written, expected);
     }
 
@@ -362,14 +403,17 @@ mod tests {
     fn a_long_ending_has_a_line_for_each_value() {
         let long = ending(&serde_json::json!({"ok": {"a": "x".repeat(100), "b": [1]}}).to_string());
         let written = with_endings("cases:\n- name: a\n", &[(0, &long)]).expect("written");
-        let expected =
-            format!("cases:\n- name: a\n  expect:\n    ok:\n      a: {}\n      b:\n      - 1\n", "x".repeat(100));
+        let expected = format!(
+            "cases:\n- name: a\n  expect:\n    ok:\n      a: {}\n      b:\n      - 1\n",
+            "x".repeat(100)
+        );
         assert_eq!(written, expected);
     }
 
     #[test]
     fn a_member_that_stays_keeps_its_text_and_its_comment() {
-        let text = |members: &str| format!("cases:\n  - name: a\n    expect:\n{members}    seed: 1\n");
+        let text =
+            |members: &str| format!("cases:\n  - name: a\n    expect:\n{members}    seed: 1\n");
         let old = text("      ok: 1\n      # a number\n      ok_schema: {type: integer} # any\n");
         let new = text("      ok: 2\n      # a number\n      ok_schema: {type: integer} # any\n");
         let ending = ending(r#"{"ok": 2, "ok_schema": {"type": "integer"}}"#);
@@ -387,7 +431,8 @@ mod tests {
 
     #[test]
     fn a_case_that_is_elsewhere_is_not_written() {
-        for text in ["cases:\n  - &a {name: a}\n  - *a\n", "cases: []\n", "", "- a\n", "cases: {\n"] {
+        for text in ["cases:\n  - &a {name: a}\n  - *a\n", "cases: []\n", "", "- a\n", "cases: {\n"]
+        {
             assert_eq!(with_endings(text, &[(1, &ending(r#"{"ok": 1}"#))]), None, "{text}");
         }
     }

@@ -8,9 +8,10 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use toolcell::kv::{KeyStore as _, Namespace, SqliteStore};
 use toolcell::{
-    Answer, CallContext, CallOptions, CallResult, Completion, Component, ComponentBytes, ComponentKind, Definition,
-    Egress, Engine, EngineBuilder, Grants, HttpRule, Isolation, Json, Method, Missing, Need, Optimise, Placed,
-    Placement, Resume, Secret, SecretUse, StoredSecrets, Target, ToolCall, ToolError,
+    Answer, CallContext, CallOptions, CallResult, Completion, Component, ComponentBytes,
+    ComponentKind, Definition, Egress, Engine, EngineBuilder, Grants, HttpRule, Isolation, Json,
+    Method, Missing, Need, Optimise, Placed, Placement, Resume, Secret, SecretUse, StoredSecrets,
+    Target, ToolCall, ToolError,
 };
 
 use super::coverage::coverage;
@@ -60,9 +61,13 @@ impl Cases {
     /// [`ErrorKind::File`] and [`ErrorKind::Cases`].
     pub fn read(engine: EngineBuilder, component: &Path, files: &[PathBuf]) -> Result<Self, Error> {
         let bytes = fs::read(component).map_err(|error| Error::file("read", component, &error))?;
-        let files: Result<_, Error> = files.iter().map(|path| Ok((path.clone(), file::read(path)?))).collect();
+        let files: Result<_, Error> =
+            files.iter().map(|path| Ok((path.clone(), file::read(path)?))).collect();
         // A case has no neighbour: on threads of less urgency, a busy machine would end it at its time limit.
-        let engine = engine.isolation(Isolation::Strict).optimise(Optimise::Never).placement(Placement::Inline);
+        let engine = engine
+            .isolation(Isolation::Strict)
+            .optimise(Optimise::Never)
+            .placement(Placement::Inline);
         Ok(Self { engine, component: bytes, kind: ComponentKind::Tools, files: files? })
     }
 
@@ -86,7 +91,8 @@ impl Cases {
     /// May be dropped. Then no file was changed.
     pub async fn run(mut self, options: &Options) -> Result<Report, Error> {
         let tools = self.offered().await?;
-        let mut report = Report { passed: 0, failed: 0, blessed: 0, cases: Vec::new(), coverage: None };
+        let mut report =
+            Report { passed: 0, failed: 0, blessed: 0, cases: Vec::new(), coverage: None };
         let mut arguments = Vec::new();
         let mut files = std::mem::take(&mut self.files);
         for (path, suite) in &mut files {
@@ -128,7 +134,8 @@ impl Cases {
     /// The tools of the component, in its order.
     pub(super) async fn offered(&self) -> Result<Vec<Offered>, Error> {
         let engine = self.engine.clone().build().map_err(unusable)?;
-        let component = Component::load_with(&engine, self.loaded(), Grants::default(), Missing::Denied).await;
+        let component =
+            Component::load_with(&engine, self.loaded(), Grants::default(), Missing::Denied).await;
         let offered = |tool: &Definition| Offered {
             name: tool.name.clone(),
             needs: tool.needs.clone(),
@@ -137,7 +144,13 @@ impl Cases {
         Ok(component.map_err(unusable)?.definitions().map(offered).collect())
     }
 
-    async fn run_case(&self, path: &Path, case: &Case, tools: &[Offered], bless: bool) -> Result<CaseReport, Error> {
+    async fn run_case(
+        &self,
+        path: &Path,
+        case: &Case,
+        tools: &[Offered],
+        bless: bool,
+    ) -> Result<CaseReport, Error> {
         let fault = |problem: String, hint: &str| {
             let message = format!("{}: the case `{}`: {problem}", path.display(), case.name);
             Error::new(ErrorKind::Cases, message, hint)
@@ -145,13 +158,18 @@ impl Cases {
         let known = || tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
         let tool = match (&case.tool, tools) {
             (None, [only]) => only,
-            (None, _) => return Err(fault("it names no tool".to_owned(), &format!("name one of: {}", known()))),
-            (Some(name), _) => tools
-                .iter()
-                .find(|tool| tool.name == *name)
-                .ok_or_else(|| fault(format!("there is no tool `{name}`"), &format!("name one of: {}", known())))?,
+            (None, _) => {
+                return Err(fault(
+                    "it names no tool".to_owned(),
+                    &format!("name one of: {}", known()),
+                ));
+            }
+            (Some(name), _) => tools.iter().find(|tool| tool.name == *name).ok_or_else(|| {
+                fault(format!("there is no tool `{name}`"), &format!("name one of: {}", known()))
+            })?,
         };
-        let completion = self.complete(case, tool).await.map_err(|(problem, hint)| fault(problem, &hint))?;
+        let completion =
+            self.complete(case, tool).await.map_err(|(problem, hint)| fault(problem, &hint))?;
         let lines = self.lines(&completion.result);
         let expect = case.expect.clone().unwrap_or_default();
         let judge = |expect: &Expect, budget| judge::failures(&completion, &lines, expect, budget);
@@ -197,9 +215,17 @@ impl Cases {
     }
 
     /// Makes the call of a case, in an engine of its own. An error is a problem and a hint.
-    pub(super) async fn complete(&self, case: &Case, tool: &Offered) -> Result<Completion, (String, String)> {
-        let told = |error: toolcell::Error| (format!("the component cannot be used: {error}"), error.hint());
-        let engine = self.engine_of(case, &tool.name).map_err(|(problem, hint)| (problem, hint.to_owned()))?;
+    pub(super) async fn complete(
+        &self,
+        case: &Case,
+        tool: &Offered,
+    ) -> Result<Completion, (String, String)> {
+        let told = |error: toolcell::Error| {
+            (format!("the component cannot be used: {error}"), error.hint())
+        };
+        let engine = self
+            .engine_of(case, &tool.name)
+            .map_err(|(problem, hint)| (problem, hint.to_owned()))?;
         let grants = grants(&tool.needs, &case.tools)
             .map_err(|problem| (problem, "correct what the tool declares as `needs`".to_owned()))?;
         let component = Component::load_with(&engine, self.loaded(), grants, Missing::Denied).await;
@@ -207,7 +233,8 @@ impl Cases {
         let executor = others::executor(&case.tools, component.tools())?;
         let arguments = case.arguments.as_ref().map_or("{}".to_owned(), ToString::to_string);
         let call = ToolCall::new(CALL, tool.name.as_str(), arguments);
-        let options = CallOptions::default().with_context(Arc::new(context(case.context.clone().unwrap_or_default())));
+        let options = CallOptions::default()
+            .with_context(Arc::new(context(case.context.clone().unwrap_or_default())));
         Ok(executor.call(component.tool(&tool.name).map_err(told)?, call, options).await)
     }
 
@@ -223,32 +250,49 @@ impl Cases {
         for (key, value) in &case.kv {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             let kept = keys.set(&Namespace::new(tenant, STORE), key, value.as_bytes(), None);
-            kept.map_err(|error| (format!("the key `{key}`: {error}"), "correct the key or its value"))?;
+            kept.map_err(|error| {
+                (format!("the key `{key}`: {error}"), "correct the key or its value")
+            })?;
         }
         let answers = answers(&case.http)?;
-        let mut engine = self.engine.clone().secrets(secrets).keys(keys).egress(Egress::new().with_answers(answers));
+        let mut engine = self
+            .engine
+            .clone()
+            .secrets(secrets)
+            .keys(keys)
+            .egress(Egress::new().with_answers(answers));
         engine = engine.seed(case.seed.unwrap_or_default());
         if let Some(now) = &case.now {
             engine = engine.now(date(now).ok_or_else(|| {
-                (format!("`now` is not a date: `{now}`"), "write it as in RFC 3339, for instance 2026-01-31T12:00:00Z")
+                (
+                    format!("`now` is not a date: `{now}`"),
+                    "write it as in RFC 3339, for instance 2026-01-31T12:00:00Z",
+                )
             })?);
         }
-        engine.build().map_err(|error| (format!("`{tool}` cannot be run: {error}"), "see the message"))
+        engine
+            .build()
+            .map_err(|error| (format!("`{tool}` cannot be run: {error}"), "see the message"))
     }
 }
 
 /// Finds the answer to a request among those of the case.
 fn answers(
     exchanges: &[Exchange],
-) -> Result<impl Fn(Method, &Target) -> Option<Answer> + Send + Sync + 'static, (String, &'static str)> {
+) -> Result<
+    impl Fn(Method, &Target) -> Option<Answer> + Send + Sync + 'static,
+    (String, &'static str),
+> {
     let mut known = Vec::new();
     for exchange in exchanges {
-        let method = Method::parse(&exchange.method)
-            .ok_or_else(|| (format!("there is no method `{}`", exchange.method), "use GET, POST and so on"))?;
+        let method = Method::parse(&exchange.method).ok_or_else(|| {
+            (format!("there is no method `{}`", exchange.method), "use GET, POST and so on")
+        })?;
         let hint = "write an absolute URL, for instance `https://api.example.com/v1`";
         let target = Target::parse(&exchange.url)
             .map_err(|problem| (format!("`{}` is not a URL: {problem}", exchange.url), hint))?;
-        let mut headers: Vec<_> = exchange.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        let mut headers: Vec<_> =
+            exchange.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         let body = match (&exchange.body, &exchange.json) {
             (Some(body), _) => body.clone(),
             (None, Some(json)) => {
@@ -257,10 +301,15 @@ fn answers(
             }
             (None, None) => String::new(),
         };
-        known.push((method, target, Answer { status: exchange.status, headers, body: body.into_bytes() }));
+        known.push((
+            method,
+            target,
+            Answer { status: exchange.status, headers, body: body.into_bytes() },
+        ));
     }
     Ok(move |method, target: &Target| {
-        let found = known.iter().find(|(asked, at, _)| *asked == method && at.as_str() == target.as_str());
+        let found =
+            known.iter().find(|(asked, at, _)| *asked == method && at.as_str() == target.as_str());
         found.map(|(_, _, answer)| answer.clone())
     })
 }
@@ -300,7 +349,9 @@ fn context(from: Context) -> CallContext {
     context.tenant = from.tenant;
     context.metadata = from.metadata.map(Json::from);
     context.attempt = from.attempt;
-    context.resume = from.answer.map(|answer| Resume { answer: Json::from(answer), state: from.state.map(Json::from) });
+    context.resume = from
+        .answer
+        .map(|answer| Resume { answer: Json::from(answer), state: from.state.map(Json::from) });
     context
 }
 

@@ -21,9 +21,15 @@ pub(super) fn simpler(value: &Value) -> Vec<Value> {
         }
         Value::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(0), _) => Vec::new(),
-            (Some(number @ (1 | -1)), _) => [0, 1].iter().filter(|it| **it != number).map(|it| json!(it)).collect(),
-            (Some(number), _) => [0, 1, number / 2, number - number.signum()].map(|number| json!(number)).to_vec(),
-            (None, Some(number)) if number.fract() != 0.0 => vec![json!(0), json!(1), json!(number.trunc())],
+            (Some(number @ (1 | -1)), _) => {
+                [0, 1].iter().filter(|it| **it != number).map(|it| json!(it)).collect()
+            }
+            (Some(number), _) => {
+                [0, 1, number / 2, number - number.signum()].map(|number| json!(number)).to_vec()
+            }
+            (None, Some(number)) if number.fract() != 0.0 => {
+                vec![json!(0), json!(1), json!(number.trunc())]
+            }
             _ => vec![json!(0), json!(1)],
         },
         Value::String(text) => texts(text).into_iter().map(Value::String).collect(),
@@ -59,13 +65,20 @@ pub(super) fn simpler(value: &Value) -> Vec<Value> {
 
 fn texts(text: &str) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
-    let mut found: Vec<String> = parts(&chars).into_iter().map(|part| part.into_iter().collect()).collect();
+    let mut found: Vec<String> =
+        parts(&chars).into_iter().map(|part| part.into_iter().collect()).collect();
     if chars.iter().any(|char| *char != PLAIN) {
         // As many characters, and as many bytes: a tool can count either.
         found.push(PLAIN.to_string().repeat(chars.len()));
         found.push(PLAIN.to_string().repeat(text.len()));
         for at in (0..chars.len().min(MOST)).filter(|at| chars[*at] != PLAIN) {
-            found.push(chars.iter().enumerate().map(|(other, char)| if other == at { PLAIN } else { *char }).collect());
+            found.push(
+                chars
+                    .iter()
+                    .enumerate()
+                    .map(|(other, char)| if other == at { PLAIN } else { *char })
+                    .collect(),
+            );
         }
         // Where one byte more or less counts, a character of several bytes can still go.
         for (at, char) in text.char_indices().filter(|(_, char)| char.len_utf8() > 1).take(MOST) {
@@ -85,7 +98,14 @@ fn parts<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
     let (first, second) = items.split_at(items.len() / 2);
     let mut found = vec![Vec::new(), first.to_vec(), second.to_vec()];
     for at in 0..items.len().min(MOST) {
-        found.push(items.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, item)| item.clone()).collect());
+        found.push(
+            items
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != at)
+                .map(|(_, item)| item.clone())
+                .collect(),
+        );
     }
     found.retain(|part| part.len() < items.len());
     found
@@ -108,21 +128,35 @@ mod tests {
         let large = json!({"list": [1, 2, {"deep": "some text with a ? in it"}], "number": -300, "other": [true, 1.5]});
         let found = smallest(large.clone(), |value| value.to_string().contains('?'));
         assert_eq!(found, json!({"list": [{"deep": "?"}]}));
-        let found = smallest(large.clone(), |value| value["number"].as_i64().is_some_and(|number| number < -100));
+        let found = smallest(large.clone(), |value| {
+            value["number"].as_i64().is_some_and(|number| number < -100)
+        });
         assert_eq!(found, json!({"number": -101}));
         assert_eq!(smallest(large, |_| true), json!({}));
     }
 
     #[test]
     fn what_is_as_short_becomes_plain() {
-        let smallest_text =
-            |text: &str, has: fn(&str) -> bool| smallest(json!(text), |value| has(value.as_str().unwrap()));
+        let smallest_text = |text: &str, has: fn(&str) -> bool| {
+            smallest(json!(text), |value| has(value.as_str().unwrap()))
+        };
         assert_eq!(smallest_text("日本語のテキスト", |text| text.len() > 5), json!("aaaaaa"));
         assert_eq!(smallest_text("日本語", |text| text.chars().count() > 1), json!("aa"));
-        assert_eq!(smallest_text("ünique?", |text| text.len() == 4 && text.ends_with('?')), json!("aaa?"));
-        assert_eq!(smallest_text("some ? text", |text| text.starts_with("so") && text.contains('?')), json!("so?"));
-        for (number, found) in [(json!(-7), 1), (json!(1e300), 1), (json!(2.5), 1), (json!(-1), 1)] {
-            assert_eq!(smallest(number.clone(), |value| value != &json!(0)), json!(found), "{number}");
+        assert_eq!(
+            smallest_text("ünique?", |text| text.len() == 4 && text.ends_with('?')),
+            json!("aaa?")
+        );
+        assert_eq!(
+            smallest_text("some ? text", |text| text.starts_with("so") && text.contains('?')),
+            json!("so?")
+        );
+        for (number, found) in [(json!(-7), 1), (json!(1e300), 1), (json!(2.5), 1), (json!(-1), 1)]
+        {
+            assert_eq!(
+                smallest(number.clone(), |value| value != &json!(0)),
+                json!(found),
+                "{number}"
+            );
         }
     }
 }

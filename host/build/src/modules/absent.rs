@@ -62,7 +62,9 @@ impl Absent {
             let is_told = !is_of_package(file) || INSTEAD.iter().any(|(known, _)| known == name);
             if is_told && !PRESENT.split_whitespace().any(|present| present == name) {
                 let place = if package.is_empty() { file } else { package };
-                self.names.entry((place.to_owned(), name.clone())).or_insert_with(|| (file.to_owned(), *line));
+                self.names
+                    .entry((place.to_owned(), name.clone()))
+                    .or_insert_with(|| (file.to_owned(), *line));
             }
         }
     }
@@ -74,8 +76,13 @@ impl Absent {
 
     /// The packages that use names of a page in a browser.
     pub(super) fn of_a_page(&self) -> BTreeSet<String> {
-        let used = self.names.iter().filter(|((_, name), _)| ["document", "window"].contains(&name.as_str()));
-        used.map(|(_, (file, _))| package_of(file).to_owned()).filter(|package| !package.is_empty()).collect()
+        let used = self
+            .names
+            .iter()
+            .filter(|((_, name), _)| ["document", "window"].contains(&name.as_str()));
+        used.map(|(_, (file, _))| package_of(file).to_owned())
+            .filter(|package| !package.is_empty())
+            .collect()
     }
 
     /// A module names `Intl`, or needs it.
@@ -87,11 +94,17 @@ impl Absent {
     pub(super) fn warnings(&self) -> Vec<String> {
         let told = self.names.iter().map(|((_, name), (file, line))| {
             let is_locale = name.starts_with("locale ");
-            let other = if is_locale { "use `en-US`, a call with another one throws" } else { "nothing defines it" };
-            let advice = INSTEAD.iter().find(|(known, _)| known == name).map_or(other, |(_, advice)| advice);
+            let other = if is_locale {
+                "use `en-US`, a call with another one throws"
+            } else {
+                "nothing defines it"
+            };
+            let advice =
+                INSTEAD.iter().find(|(known, _)| known == name).map_or(other, |(_, advice)| advice);
             format!("{file}:{line}: `{name}` is not there in a component: {advice}")
         });
-        let imports = self.imports.iter().map(|((file, why), line)| format!("{file}:{line}: {why}"));
+        let imports =
+            self.imports.iter().map(|((file, why), line)| format!("{file}:{line}: {why}"));
         told.chain(imports).collect()
     }
 }

@@ -27,15 +27,26 @@ pub(super) fn front(name: &str) -> String {
 ///
 /// # Errors
 /// [`ErrorKind::Source`] if there are more than [`MAX_NAMES`].
-pub(super) fn names(files: &BTreeMap<String, File>) -> Result<BTreeMap<&str, BTreeSet<&str>>, Error> {
-    let is_common = |name: &str| files.get(name).is_some_and(|file| matches!(file.text, Text::CommonJs { .. }));
+pub(super) fn names(
+    files: &BTreeMap<String, File>,
+) -> Result<BTreeMap<&str, BTreeSet<&str>>, Error> {
+    let is_common =
+        |name: &str| files.get(name).is_some_and(|file| matches!(file.text, Text::CommonJs { .. }));
     let mut names: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut count = 0;
     for file in files.values() {
-        let imports = if let Text::Module { imports, .. } = &file.text { Some(imports) } else { None };
-        let dynamic = file.text.dynamic().iter().filter_map(|import| Some((import.specifier.as_ref()?, &NOTHING)));
+        let imports =
+            if let Text::Module { imports, .. } = &file.text { Some(imports) } else { None };
+        let dynamic = file
+            .text
+            .dynamic()
+            .iter()
+            .filter_map(|import| Some((import.specifier.as_ref()?, &NOTHING)));
         for (specifier, imported) in imports.into_iter().flatten().chain(dynamic) {
-            let Some(target) = file.meanings.get(specifier).filter(|target| is_common(target)) else { continue };
+            let Some(target) = file.meanings.get(specifier).filter(|target| is_common(target))
+            else {
+                continue;
+            };
             let known = names.entry(target).or_insert_with(|| {
                 let exported = exported(files, target);
                 count += exported.len();
@@ -44,7 +55,9 @@ pub(super) fn names(files: &BTreeMap<String, File>) -> Result<BTreeMap<&str, BTr
             known.extend(imported.iter().map(String::as_str));
         }
         if count > MAX_NAMES {
-            let message = format!("the CommonJS modules that are imported export more than {MAX_NAMES} names");
+            let message = format!(
+                "the CommonJS modules that are imported export more than {MAX_NAMES} names"
+            );
             return Err(Error::new(ErrorKind::Source, message, "import fewer packages"));
         }
     }
@@ -58,10 +71,19 @@ pub(super) fn names(files: &BTreeMap<String, File>) -> Result<BTreeMap<&str, BTr
 fn exported<'f>(files: &'f BTreeMap<String, File>, name: &'f str) -> BTreeSet<&'f str> {
     let (mut names, mut seen, mut open) = (BTreeSet::new(), BTreeSet::new(), vec![name]);
     while let Some(name) = open.pop() {
-        let Some(File { text: Text::CommonJs { facts, .. }, meanings, .. }) = files.get(name) else { continue };
+        let Some(File { text: Text::CommonJs { facts, .. }, meanings, .. }) = files.get(name)
+        else {
+            continue;
+        };
         if seen.insert(name) && names.len() <= MAX_NAMES {
             names.extend(facts.exports.iter().map(String::as_str));
-            open.extend(facts.passes_on.iter().filter_map(|specifier| meanings.get(specifier)).map(String::as_str));
+            open.extend(
+                facts
+                    .passes_on
+                    .iter()
+                    .filter_map(|specifier| meanings.get(specifier))
+                    .map(String::as_str),
+            );
         }
     }
     names
@@ -76,13 +98,16 @@ pub(super) fn module(
     files: &BTreeMap<String, File>,
 ) -> String {
     // A line that only a program's start reads, as in Node.
-    let source = source.strip_prefix("#!").map_or_else(|| source.to_owned(), |rest| format!("//{rest}"));
+    let source =
+        source.strip_prefix("#!").map_or_else(|| source.to_owned(), |rest| format!("//{rest}"));
     let (mut imports, mut found) = (String::new(), String::new());
     for (number, specifier) in requires.iter().enumerate() {
         let quoted = json!(specifier);
         let target = meanings.get(specifier).and_then(|target| files.get(target));
         let (clause, value) = match target.map(|file| &file.text) {
-            Some(Text::CommonJs { .. }) => (format!("{{ $require as ${number} }}"), format!("${number}")),
+            Some(Text::CommonJs { .. }) => {
+                (format!("{{ $require as ${number} }}"), format!("${number}"))
+            }
             Some(Text::Json(_)) => (format!("${number}"), format!("() => ${number}")),
             Some(Text::Module { .. }) => (format!("* as ${number}"), format!("() => ${number}")),
             None if specifier == SDK => (format!("* as ${number}"), format!("() => ${number}")),
@@ -92,7 +117,8 @@ pub(super) fn module(
         found.push_str(&format!("[{quoted}, {value}], "));
     }
     let folder = name.rsplit_once('/').map_or(".", |(folder, _)| folder);
-    let (name, folder, missing) = (json!(name), json!(folder), json!(missing.iter().collect::<Vec<_>>()));
+    let (name, folder, missing) =
+        (json!(name), json!(folder), json!(missing.iter().collect::<Vec<_>>()));
     format!(
         "{imports}var $module; export function $require() {{ if (!$module) {{ \
          $module = {{ exports: {{}} }}; const $found = new Map([{found}]), $missing = new Map({missing}); \
@@ -113,7 +139,9 @@ pub(super) fn front_module(name: &str, exports: &BTreeSet<&str>) -> String {
         json!(name)
     );
     for (number, export) in exports.iter().enumerate() {
-        text.push_str(&format!("const ${number} = $all?.{export}; export {{ ${number} as {export} }};\n"));
+        text.push_str(&format!(
+            "const ${number} = $all?.{export}; export {{ ${number} as {export} }};\n"
+        ));
     }
     text
 }

@@ -28,7 +28,8 @@ pub(super) struct Package {
 /// Members of a package that builds or fetches an addon. Source: npm, `package.json`; node-pre-gyp; node-gyp-build.
 const NATIVE: [&str; 2] = ["gypfile", "binary"];
 /// Dependencies that load one.
-const LOADERS: [&str; 5] = ["bindings", "node-addon-api", "node-gyp-build", "@mapbox/node-pre-gyp", "prebuild-install"];
+const LOADERS: [&str; 5] =
+    ["bindings", "node-addon-api", "node-gyp-build", "@mapbox/node-pre-gyp", "prebuild-install"];
 
 /// What takes the place of files in a browser: of the main one, or of some.
 #[derive(Deserialize)]
@@ -63,14 +64,19 @@ impl Package {
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_file() && metadata.len() <= MAX_BYTES => {}
             Ok(metadata) if metadata.is_file() => {
-                return Err(Error::faults(vec![at_start(name, &format!("the file is larger than {MAX_BYTES} bytes"))]));
+                return Err(Error::faults(vec![at_start(
+                    name,
+                    &format!("the file is larger than {MAX_BYTES} bytes"),
+                )]));
             }
             _ => return Ok(None),
         }
         let text = fs::read_to_string(path).map_err(|error| Error::file("read", path, &error))?;
-        let members: IndexMap<String, &RawValue> = serde_json::from_str(text.trim_start_matches('\u{feff}'))
-            .map_err(|error| Error::faults(vec![fault(name, &error)]))?;
-        let exports = member(&members, "exports").filter(|exports| !matches!(exports, Target::Other(_)));
+        let members: IndexMap<String, &RawValue> =
+            serde_json::from_str(text.trim_start_matches('\u{feff}'))
+                .map_err(|error| Error::faults(vec![fault(name, &error)]))?;
+        let exports =
+            member(&members, "exports").filter(|exports| !matches!(exports, Target::Other(_)));
         Ok(Some(Self {
             main: member(&members, "main"),
             module: member(&members, "module"),
@@ -158,7 +164,8 @@ impl Target {
         match self {
             Self::Any(targets) => targets.iter_mut().for_each(Self::forget_browser),
             Self::Conditions(conditions) => {
-                conditions.retain(|condition, _| !["browser", "module"].contains(&condition.as_str()));
+                conditions
+                    .retain(|condition, _| !["browser", "module"].contains(&condition.as_str()));
                 conditions.values_mut().for_each(Self::forget_browser);
             }
             Self::File(_) | Self::Other(_) => {}
@@ -181,8 +188,10 @@ fn mapped(targets: &IndexMap<String, Target>, key: &str, wanted: Wanted) -> Opti
 }
 
 fn is_native(members: &IndexMap<String, &RawValue>) -> bool {
-    let needs: IndexMap<String, serde::de::IgnoredAny> = member(members, "dependencies").unwrap_or_default();
-    NATIVE.iter().any(|name| members.contains_key(*name)) || LOADERS.iter().any(|name| needs.contains_key(*name))
+    let needs: IndexMap<String, serde::de::IgnoredAny> =
+        member(members, "dependencies").unwrap_or_default();
+    NATIVE.iter().any(|name| members.contains_key(*name))
+        || LOADERS.iter().any(|name| needs.contains_key(*name))
 }
 
 /// A member, if it has the type that is expected.

@@ -123,17 +123,29 @@ impl<'p> Resolver<'p> {
     }
 
     /// The file that `specifier` means in the file `from`, as a path in the project; or [`EMPTY`].
-    pub(super) fn resolve(&mut self, from: &str, specifier: &str, wanted: Wanted) -> Result<String, Error> {
+    pub(super) fn resolve(
+        &mut self,
+        from: &str,
+        specifier: &str,
+        wanted: Wanted,
+    ) -> Result<String, Error> {
         self.step(from, specifier, wanted, MAX_STEPS)
     }
 
-    fn step(&mut self, from: &str, specifier: &str, wanted: Wanted, steps: u32) -> Result<String, Error> {
+    fn step(
+        &mut self,
+        from: &str,
+        specifier: &str,
+        wanted: Wanted,
+        steps: u32,
+    ) -> Result<String, Error> {
         if specifier.ends_with(".node") {
             return fault(from, &format!("cannot import `{specifier}`: {ADDON}"), NO_ADDON);
         }
         if specifier.len() > MAX_PATH {
             let start: String = specifier.chars().take(80).collect();
-            let message = format!("cannot import `{start}…`: the name has more than {MAX_PATH} bytes");
+            let message =
+                format!("cannot import `{start}…`: the name has more than {MAX_PATH} bytes");
             return fault(from, &message, "import a file by a shorter path");
         }
         if steps == 0 {
@@ -143,12 +155,16 @@ impl<'p> Resolver<'p> {
                 "install another version of the package, or correct its `package.json`",
             );
         }
-        let is_path = specifier.starts_with("./") || specifier.starts_with("../") || [".", ".."].contains(&specifier);
+        let is_path = specifier.starts_with("./")
+            || specifier.starts_with("../")
+            || [".", ".."].contains(&specifier);
         if is_path && !is_of_package(from) {
             return self.project_file(from, specifier);
         }
         if is_path {
-            let Some(path) = plain(&folder(from).join(specifier)) else { return self.outside(from, specifier) };
+            let Some(path) = plain(&folder(from).join(specifier)) else {
+                return self.outside(from, specifier);
+            };
             return match self.package_file(&path, wanted)? {
                 Some(found) => self.in_browser(from, specifier, &found, wanted, steps),
                 None => fault(from, &no_file(specifier, &path), "install the package again"),
@@ -158,10 +174,13 @@ impl<'p> Resolver<'p> {
         if let Some((home, package)) = &own {
             if specifier.starts_with('#') {
                 return match package.imported(specifier, wanted) {
-                    Some(target) => self.step(&format!("{home}/package.json"), &target, wanted, steps - 1),
+                    Some(target) => {
+                        self.step(&format!("{home}/package.json"), &target, wanted, steps - 1)
+                    }
                     None => {
-                        let message =
-                            format!("cannot import `{specifier}`: {home}/package.json has no such entry in `imports`");
+                        let message = format!(
+                            "cannot import `{specifier}`: {home}/package.json has no such entry in `imports`"
+                        );
                         fault(from, &message, "install the package again")
                     }
                 };
@@ -179,20 +198,34 @@ impl<'p> Resolver<'p> {
 
     /// A file of the project, by path.
     fn project_file(&self, from: &str, specifier: &str) -> Result<String, Error> {
-        let Some(wanted) = plain(&folder(from).join(specifier)) else { return self.outside(from, specifier) };
+        let Some(wanted) = plain(&folder(from).join(specifier)) else {
+            return self.outside(from, specifier);
+        };
         let stem = wanted.strip_suffix(".js").or(wanted.strip_suffix(".mjs")).unwrap_or(&wanted);
-        let others = ENDINGS.iter().flat_map(|ending| [format!("{stem}{ending}"), format!("{wanted}/index{ending}")]);
-        let found = std::iter::once(wanted.clone()).chain(others).find(|name| self.root.join(name).is_file());
+        let others = ENDINGS
+            .iter()
+            .flat_map(|ending| [format!("{stem}{ending}"), format!("{wanted}/index{ending}")]);
+        let found = std::iter::once(wanted.clone())
+            .chain(others)
+            .find(|name| self.root.join(name).is_file());
         match found.map(|name| (self.real(&name), name)) {
             // A file of the project has the name by which it is imported, links included.
             Some((Some(_), name)) => Ok(name),
             Some((None, _)) => self.outside(from, specifier),
-            None => fault(from, &no_file(specifier, &wanted), "correct the path, or write the file"),
+            None => {
+                fault(from, &no_file(specifier, &wanted), "correct the path, or write the file")
+            }
         }
     }
 
     /// A file of a package, by the package's name.
-    fn package(&mut self, from: &str, specifier: &str, wanted: Wanted, steps: u32) -> Result<String, Error> {
+    fn package(
+        &mut self,
+        from: &str,
+        specifier: &str,
+        wanted: Wanted,
+        steps: u32,
+    ) -> Result<String, Error> {
         let Some((name, subpath)) = split(specifier) else {
             let hint = "import files of the project by path, `./name.js` for instance, and packages by name";
             return fault(
@@ -202,8 +235,12 @@ impl<'p> Resolver<'p> {
             );
         };
         let from_folder = folder(from);
-        let places = from_folder.ancestors().filter_map(Path::to_str).filter(|place| !place.ends_with(PACKAGES));
-        let homes: Vec<_> = places.map(|place| join(place, &format!("{PACKAGES}/{name}"))).collect();
+        let places = from_folder
+            .ancestors()
+            .filter_map(Path::to_str)
+            .filter(|place| !place.ends_with(PACKAGES));
+        let homes: Vec<_> =
+            places.map(|place| join(place, &format!("{PACKAGES}/{name}"))).collect();
         let home = homes.into_iter().find(|home| self.root.join(home).is_dir());
         let Some(home) = home.filter(|_| !specifier.starts_with("node:")) else {
             let module = specifier.strip_prefix("node:").unwrap_or(name);
@@ -221,27 +258,43 @@ impl<'p> Resolver<'p> {
                      are read",
                     shared.display()
                 );
-                let hint = format!("install it into the project's folder: `npm install --no-workspaces {name}`");
+                let hint = format!(
+                    "install it into the project's folder: `npm install --no-workspaces {name}`"
+                );
                 return fault(from, &message, &hint);
             }
             // To install whatever package has the mistyped name would be dangerous.
             let hint = match names::nearest(name, [SDK]) {
                 Some(sdk) => format!("did you mean `{sdk}`?"),
                 None => {
-                    format!("run `npm install {name}`, or import a file of the project by path: `./{name}.js`")
+                    format!(
+                        "run `npm install {name}`, or import a file of the project by path: `./{name}.js`"
+                    )
                 }
             };
-            return fault(from, &format!("cannot import `{specifier}`: {PACKAGES} has no package `{name}`"), &hint);
+            return fault(
+                from,
+                &format!("cannot import `{specifier}`: {PACKAGES} has no package `{name}`"),
+                &hint,
+            );
         };
         let package = self.manifest(&home)?.unwrap_or_default();
         if package.is_native() {
-            let other = PURE.iter().find(|(native, _)| *native == name).map(|(_, pure)| format!("use {pure}"));
+            let other = PURE
+                .iter()
+                .find(|(native, _)| *native == name)
+                .map(|(_, pure)| format!("use {pure}"));
             let hint = other.as_deref().unwrap_or(NO_ADDON);
-            return fault(from, &format!("cannot import `{specifier}`: the package `{name}` is {ADDON}"), hint);
+            return fault(
+                from,
+                &format!("cannot import `{specifier}`: the package `{name}` is {ADDON}"),
+                hint,
+            );
         }
         let found = if package.has_exports() {
             let Some(file) = package.exported(&subpath, wanted) else {
-                let message = format!("cannot import `{specifier}`: the package `{name}` does not export it");
+                let message =
+                    format!("cannot import `{specifier}`: the package `{name}` does not export it");
                 return fault(from, &message, &format!("look at `exports` in {home}/package.json"));
             };
             let path = file.strip_prefix("./").and_then(|file| plain(&Path::new(&home).join(file)));
@@ -274,7 +327,8 @@ impl<'p> Resolver<'p> {
             return Ok(None);
         }
         let package = self.manifest(path)?.unwrap_or_default();
-        let mut mains: Vec<_> = package.mains(wanted).filter_map(|main| plain(&Path::new(path).join(main))).collect();
+        let mut mains: Vec<_> =
+            package.mains(wanted).filter_map(|main| plain(&Path::new(path).join(main))).collect();
         mains.push(path.to_owned());
         let mut candidates = mains.iter().flat_map(|main| [main.clone(), format!("{main}/index")]);
         Ok(candidates.find_map(|main| self.with_ending(&main)))
@@ -282,7 +336,9 @@ impl<'p> Resolver<'p> {
 
     fn with_ending(&self, path: &str) -> Option<String> {
         let endings = std::iter::once("").chain(PACKAGE_ENDINGS);
-        let found = endings.map(|ending| format!("{path}{ending}")).find(|name| self.root.join(name).is_file())?;
+        let found = endings
+            .map(|ending| format!("{path}{ending}"))
+            .find(|name| self.root.join(name).is_file())?;
         self.real(&found)
     }
 
@@ -301,7 +357,11 @@ impl<'p> Resolver<'p> {
             Some(Replacement::Without(_)) => Ok(EMPTY.to_owned()),
             Some(Replacement::File(file)) if *file != format!(".{path}") => {
                 if steps == 1 {
-                    return fault(from, &circular(specifier), "install another version of the package");
+                    return fault(
+                        from,
+                        &circular(specifier),
+                        "install another version of the package",
+                    );
                 }
                 self.step(&format!("{home}/package.json"), file, wanted, steps - 1)
             }
@@ -335,7 +395,8 @@ impl<'p> Resolver<'p> {
             None => None,
         };
         let is_page = self.pages.contains(package_of(&name));
-        let read = read.map(|package| Rc::new(if is_page { package.without_browser() } else { package }));
+        let read =
+            read.map(|package| Rc::new(if is_page { package.without_browser() } else { package }));
         self.packages.insert(home.to_owned(), read.clone());
         Ok(read)
     }
@@ -378,8 +439,10 @@ fn split(specifier: &str) -> Option<(&str, String)> {
     let names = if specifier.starts_with('@') { 2 } else { 1 };
     let end = specifier.match_indices('/').nth(names - 1).map_or(specifier.len(), |(at, _)| at);
     let (name, rest) = specifier.split_at(end);
-    let is_name = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', ':', '%']);
-    let is_valid = specifier.starts_with("node:") || (name.split('/').count() == names && name.split('/').all(is_name));
+    let is_name =
+        |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', ':', '%']);
+    let is_valid = specifier.starts_with("node:")
+        || (name.split('/').count() == names && name.split('/').all(is_name));
     is_valid.then(|| (name, format!(".{rest}")))
 }
 

@@ -30,7 +30,8 @@ pub(super) fn command(program: impl AsRef<OsStr>) -> Command {
 
 /// The output of a [`command`]. None if it did not end in this time: then it is killed, with all that it started.
 pub(super) fn output(command: &mut Command, most: Duration) -> io::Result<Option<Output>> {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let lifeline = child.stdin.take();
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || send.send(child.wait_with_output()));
@@ -87,14 +88,19 @@ mod tests {
     #[test]
     fn a_program_that_ends_has_its_output_and_no_input() {
         let script = r#"cat; echo "$0 $1"; echo problem >&2; exit 3"#;
-        let done = output(shell(script).args(["a b", "$c"]), LONG).expect("a shell").expect("it ends");
-        assert_eq!((done.stdout.as_slice(), done.stderr.as_slice()), (&b"a b $c\n"[..], &b"problem\n"[..]));
+        let done =
+            output(shell(script).args(["a b", "$c"]), LONG).expect("a shell").expect("it ends");
+        assert_eq!(
+            (done.stdout.as_slice(), done.stderr.as_slice()),
+            (&b"a b $c\n"[..], &b"problem\n"[..])
+        );
         assert_eq!(done.status.code(), Some(3));
     }
 
     #[test]
     fn a_program_that_is_not_there_fails() {
-        let done = output(&mut command("/no such program"), LONG).expect("a shell").expect("it ends");
+        let done =
+            output(&mut command("/no such program"), LONG).expect("a shell").expect("it ends");
         assert!(!done.status.success());
     }
 
@@ -120,7 +126,10 @@ mod tests {
         let pipe = pipe(folder.path());
         let held = holders(pipe.clone());
         let mut this = Command::new(std::env::current_exe().expect("a path"));
-        this.args(["--exact", "python::bounded::tests::the_end_of_this_process_is_that_of_the_program"]);
+        this.args([
+            "--exact",
+            "python::bounded::tests::the_end_of_this_process_is_that_of_the_program",
+        ]);
         let mut this = this.env(ENDED, pipe).stdout(Stdio::null()).spawn().expect("it starts");
         let has_started = held.recv_timeout(LONG).is_ok();
         this.kill().expect("it can be killed");

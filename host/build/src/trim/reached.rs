@@ -1,9 +1,14 @@
 //! The functions of a core module that can be called: from its exports, its start function, its tables and its globals.
 
-use wasmparser::{ConstExpr, ElementItems, FunctionBody, Operator, OperatorsReader, Parser, Payload};
+use wasmparser::{
+    ConstExpr, ElementItems, FunctionBody, Operator, OperatorsReader, Parser, Payload,
+};
 
 /// Whether each function can be called, imported ones first. `is_kept` says which exports stay.
-pub(super) fn reached(module: &[u8], is_kept: impl Fn(&str) -> bool) -> wasmparser::Result<Vec<bool>> {
+pub(super) fn reached(
+    module: &[u8],
+    is_kept: impl Fn(&str) -> bool,
+) -> wasmparser::Result<Vec<bool>> {
     let mut open = Vec::new();
     let (mut imported, mut bodies) = (0_usize, Vec::new());
     for payload in Parser::new(0).parse_all(module) {
@@ -18,7 +23,8 @@ pub(super) fn reached(module: &[u8], is_kept: impl Fn(&str) -> bool) -> wasmpars
                 for export in section {
                     let export = export?;
                     open.extend(
-                        (export.kind == wasmparser::ExternalKind::Func && is_kept(export.name)).then_some(export.index),
+                        (export.kind == wasmparser::ExternalKind::Func && is_kept(export.name))
+                            .then_some(export.index),
                     );
                 }
             }
@@ -51,9 +57,12 @@ pub(super) fn reached(module: &[u8], is_kept: impl Fn(&str) -> bool) -> wasmpars
     }
     let mut reached = vec![false; imported + bodies.len()];
     while let Some(function) = open.pop() {
-        let Some(seen) = reached.get_mut(function as usize).filter(|seen| !**seen) else { continue };
+        let Some(seen) = reached.get_mut(function as usize).filter(|seen| !**seen) else {
+            continue;
+        };
         *seen = true;
-        let body: Option<&FunctionBody<'_>> = (function as usize).checked_sub(imported).and_then(|at| bodies.get(at));
+        let body: Option<&FunctionBody<'_>> =
+            (function as usize).checked_sub(imported).and_then(|at| bodies.get(at));
         if let Some(body) = body {
             add(&mut open, body.get_operators_reader()?)?;
         }
@@ -64,7 +73,10 @@ pub(super) fn reached(module: &[u8], is_kept: impl Fn(&str) -> bool) -> wasmpars
 /// Adds the functions that these instructions name.
 fn add(open: &mut Vec<u32>, mut operators: OperatorsReader<'_>) -> wasmparser::Result<()> {
     while !operators.eof() {
-        #[expect(clippy::wildcard_enum_match_arm, reason = "no other instruction of the runtime names a function")]
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "no other instruction of the runtime names a function"
+        )]
         match operators.read()? {
             Operator::Call { function_index }
             | Operator::ReturnCall { function_index }

@@ -15,7 +15,9 @@ pub(super) struct Segment {
 }
 
 /// What a data section has: so many segments without a place first, which are empty, and then these. `None` if it has others.
-pub(super) fn joined(section: DataSectionReader<'_>) -> wasmparser::Result<Option<(usize, Vec<Segment>)>> {
+pub(super) fn joined(
+    section: DataSectionReader<'_>,
+) -> wasmparser::Result<Option<(usize, Vec<Segment>)>> {
     let (mut dropped, mut segments) = (0, Vec::<Segment>::new());
     for data in section {
         let data = data?;
@@ -25,7 +27,10 @@ pub(super) fn joined(section: DataSectionReader<'_>) -> wasmparser::Result<Optio
                 continue;
             }
             DataKind::Active { memory_index: 0, offset_expr } => {
-                let Operator::I32Const { value } = offset_expr.get_operators_reader().read()? else { return Ok(None) };
+                let Operator::I32Const { value } = offset_expr.get_operators_reader().read()?
+                else {
+                    return Ok(None);
+                };
                 value
             }
             DataKind::Active { .. } | DataKind::Passive => return Ok(None),
@@ -55,7 +60,10 @@ mod tests {
     #[test]
     fn segments_with_a_short_gap_are_joined() {
         for (segments, expected) in [
-            (&[(8, &b"ab"[..]), (17, b"c"), (26, b"d")][..], Some(&[(8, &b"ab\0\0\0\0\0\0\0c"[..]), (26, b"d")][..])),
+            (
+                &[(8, &b"ab"[..]), (17, b"c"), (26, b"d")][..],
+                Some(&[(8, &b"ab\0\0\0\0\0\0\0c"[..]), (26, b"d")][..]),
+            ),
             (&[(0, b"a"), (1, b"b")], Some(&[(0, b"ab")])),
             // Out of order, and one over another: as it is.
             (&[(8, b"ab"), (0, b"c")], Some(&[(8, b"ab"), (0, b"c")])),
@@ -72,7 +80,8 @@ mod tests {
                 assert_eq!(dropped, 1);
                 found.into_iter().map(|segment| (segment.place, segment.bytes)).collect::<Vec<_>>()
             });
-            let expected = expected.map(|all| all.iter().map(|(place, bytes)| (*place, bytes.to_vec())).collect());
+            let expected = expected
+                .map(|all| all.iter().map(|(place, bytes)| (*place, bytes.to_vec())).collect());
             assert_eq!(found, expected);
         }
         let mut other = DataSection::new();
@@ -86,6 +95,7 @@ mod tests {
         let mut reader = BinaryReader::new(&encoded, 0);
         reader.read_var_u32().expect("its length");
         let at = reader.original_position();
-        joined(DataSectionReader::new(BinaryReader::new(&encoded[at..], 0)).expect("a section")).expect("valid")
+        joined(DataSectionReader::new(BinaryReader::new(&encoded[at..], 0)).expect("a section"))
+            .expect("valid")
     }
 }

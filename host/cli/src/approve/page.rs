@@ -16,12 +16,17 @@ impl Matter<'_> {
     pub(super) fn to_page(&self) -> Page {
         let mut page = Page::default();
         if let Some(found) = self.unapproved() {
-            page.lines.push(format!("configuration {}: found here, and not approved in its present form", self.file));
+            page.lines.push(format!(
+                "configuration {}: found here, and not approved in its present form",
+                self.file
+            ));
             // All of it, whatever it means: publishers, pins, tenants, isolation.
             page.append(Page::of_texts(found.before().as_deref(), &found.text));
         }
         let shown = || {
-            let is_shown = |difference: &Difference<'_>| difference.standing() != Standing::Locked || self.is_found();
+            let is_shown = |difference: &Difference<'_>| {
+                difference.standing() != Standing::Locked || self.is_found()
+            };
             self.differences().filter(move |(_, difference)| is_shown(difference))
         };
         for (seen, difference) in shown() {
@@ -31,7 +36,9 @@ impl Matter<'_> {
             page.lines.extend(seen.signer.as_ref().map(|signer| format!("  signed by {signer}")));
             match standing {
                 Standing::New => page.append(seen.page()),
-                Standing::Changed | Standing::Rebuilt => page.append(difference.page(&seen.inert(), inspect::tool)),
+                Standing::Changed | Standing::Rebuilt => {
+                    page.append(difference.page(&seen.inert(), inspect::tool))
+                }
                 Standing::Locked => {}
             }
         }
@@ -47,7 +54,11 @@ impl Matter<'_> {
                 page.is_cut |= may.values().flatten().any(|rule| rule == TOO_MANY);
             }
         }
-        page.lines.extend(self.gone.iter().map(|name| format!("component {name}: removed from the configuration")));
+        page.lines.extend(
+            self.gone
+                .iter()
+                .map(|name| format!("component {name}: removed from the configuration")),
+        );
         let warnings = self.warnings();
         if !warnings.is_empty() {
             page.lines.push("warnings".to_owned());
@@ -59,25 +70,36 @@ impl Matter<'_> {
     /// What to look at twice, one a line.
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        for (seen, difference) in self.differences().filter(|(_, difference)| difference.standing() != Standing::Locked)
+        for (seen, difference) in
+            self.differences().filter(|(_, difference)| difference.standing() != Standing::Locked)
         {
-            warnings.extend(difference.warnings().into_iter().map(|warning| format!("{}: {warning}", seen.name)));
+            warnings.extend(
+                difference
+                    .warnings()
+                    .into_iter()
+                    .map(|warning| format!("{}: {warning}", seen.name)),
+            );
         }
         for (name, first) in self.look_alikes() {
-            warnings.push(format!("the tool name `{name}` looks like `{first}`: a model may confuse the two tools"));
+            warnings.push(format!(
+                "the tool name `{name}` looks like `{first}`: a model may confuse the two tools"
+            ));
         }
         warnings.extend(self.seen.iter().flat_map(Seen::without_use));
         for (tool, gap) in self.seen.iter().flat_map(|seen| &seen.gaps) {
             warnings.push(format!("`{tool}` {}", gap.text()));
         }
         let problems = self.config.warnings.iter().chain(&self.idle);
-        warnings.extend(problems.map(|problem| clean::shown(&format!("{problem}; hint: {}", problem.hint))));
+        warnings.extend(
+            problems.map(|problem| clean::shown(&format!("{problem}; hint: {}", problem.hint))),
+        );
         warnings
     }
 
     /// Pairs of tools whose names look alike, the later one first.
     pub(super) fn look_alikes(&self) -> Vec<(&str, &str)> {
-        let mut names: Vec<_> = self.seen.iter().flat_map(|seen| seen.now.tools.keys().map(String::as_str)).collect();
+        let mut names: Vec<_> =
+            self.seen.iter().flat_map(|seen| seen.now.tools.keys().map(String::as_str)).collect();
         let mut found = Vec::new();
         while let Some((name, first)) = names::look_alike(names.iter().copied()) {
             found.push((name, first));
@@ -89,19 +111,29 @@ impl Matter<'_> {
     /// What the tools' names for things stand for on this machine, and limits that are not the defaults.
     pub(super) fn given(&self, chosen: &config::Chosen<'_>) -> Vec<Vec<String>> {
         let grants = chosen.grants();
-        let row = |kind: &str, name: &str, what: String| vec![kind.to_owned(), clean::shown(name), clean::shown(&what)];
+        let row = |kind: &str, name: &str, what: String| {
+            vec![kind.to_owned(), clean::shown(name), clean::shown(&what)]
+        };
         let directories = grants.directories.iter().map(|directory| {
-            row("directory", &directory.name, format!("{}, to {}", directory.path.display(), directory.access))
+            row(
+                "directory",
+                &directory.name,
+                format!("{}, to {}", directory.path.display(), directory.access),
+            )
         });
-        let variables = grants.environment.iter().map(|(name, value)| row("environment", name, value.clone()));
+        let variables =
+            grants.environment.iter().map(|(name, value)| row("environment", name, value.clone()));
         let of_secret = |name: &String| secrets::origin(self.config, name);
         let secrets = grants.secrets.iter();
-        let secrets =
-            secrets.map(|(name, use_)| row("secret", name, format!("{}, for {}", of_secret(name), use_.bound_to)));
+        let secrets = secrets.map(|(name, use_)| {
+            row("secret", name, format!("{}, for {}", of_secret(name), use_.bound_to))
+        });
         let revealed = grants.reveal.iter().map(|name| row("REVEALED", name, of_secret(name)));
         let said = chosen.configured.map_or(chosen.limits, |(_, configured)| configured.limits);
         let limits = config::unusual(&said).into_iter();
-        let limits = limits.map(|[name, said, usual]| row("limit", &name, format!("{said}; the default is {usual}")));
+        let limits = limits.map(|[name, said, usual]| {
+            row("limit", &name, format!("{said}; the default is {usual}"))
+        });
         let store = grants.store.iter().filter(|_| !grants.keys.is_empty());
         let stores = store.map(|name| {
             row(
@@ -110,7 +142,13 @@ impl Matter<'_> {
                 "its stored keys stay when the component is updated; other configurations cannot see them".into(),
             )
         });
-        directories.chain(variables).chain(secrets).chain(revealed).chain(stores).chain(limits).collect()
+        directories
+            .chain(variables)
+            .chain(secrets)
+            .chain(revealed)
+            .chain(stores)
+            .chain(limits)
+            .collect()
     }
 }
 
@@ -129,7 +167,8 @@ impl Seen<'_> {
                 ));
             }
             // A language runtime has imports for whatever a tool may use: they are not the author's.
-            let is_authors = import.starts_with("toolcell:") && inspect::brought_by(&self.contents, &import).is_none();
+            let is_authors = import.starts_with("toolcell:")
+                && inspect::brought_by(&self.contents, &import).is_none();
             (is_declared && !barring.contains(&import) && is_authors).then(|| {
                 format!(
                     "{}: no tool declares what `{import}` is for: each use is denied, and only the author can declare it",

@@ -50,7 +50,9 @@ pub(crate) fn components() -> ArgValueCompleter {
 pub(crate) fn tools() -> ArgValueCompleter {
     ArgValueCompleter::new(|typed: &OsStr| {
         let matches = matches();
-        let (Some(config), Some(component)) = (config(&matches), component(&matches)) else { return Vec::new() };
+        let (Some(config), Some(component)) = (config(&matches), component(&matches)) else {
+            return Vec::new();
+        };
         let lock = Lock::beside(&config).ok();
         let approved = lock.as_ref().and_then(|lock| lock.components.get(component.to_str()?));
         approved
@@ -78,7 +80,8 @@ fn component(matches: &Option<ArgMatches>) -> Option<PathBuf> {
 
 /// The configuration that the command would use; no secret's value is read for it.
 fn config(matches: &Option<ArgMatches>) -> Option<Config> {
-    let named = |command: &ArgMatches| command.try_get_one::<PathBuf>("config").ok().flatten().cloned();
+    let named =
+        |command: &ArgMatches| command.try_get_one::<PathBuf>("config").ok().flatten().cloned();
     let (_, command) = matches.as_ref()?.subcommand()?;
     let Args { global, .. } = Args::try_parse_from(["toolcell", "check"]).ok()?;
     let global = Global { config: named(command), ..global };

@@ -24,7 +24,11 @@ pub(crate) struct GrantArgs {
 impl GrantArgs {
     /// All that was typed for the component, as `KIND=RULE`.
     pub(crate) fn typed(&self) -> Vec<String> {
-        self.rules.iter().cloned().chain(self.kind.iter().map(|kind| format!("as={kind}"))).collect()
+        self.rules
+            .iter()
+            .cloned()
+            .chain(self.kind.iter().map(|kind| format!("as={kind}")))
+            .collect()
     }
 }
 
@@ -156,14 +160,24 @@ impl ExplainArgs {
     /// The component, the tool if one was typed, and the request, which is the last word. Without quotes the shell makes
     /// several words of it. None if nothing was typed.
     pub(crate) fn words(&self) -> Option<(PathBuf, Option<String>, String)> {
-        let component = self.component.as_ref().map(|component| component.to_string_lossy().into_owned());
-        let words: Vec<_> = component.into_iter().chain(self.tool.clone()).chain(self.request.clone()).collect();
+        let component =
+            self.component.as_ref().map(|component| component.to_string_lossy().into_owned());
+        let words: Vec<_> =
+            component.into_iter().chain(self.tool.clone()).chain(self.request.clone()).collect();
         let is_request = |at: &usize| Request::parse(&words[*at..].join(" ")).is_ok();
         let (last, before) = words.split_last()?;
-        let from = if last.contains(' ') { None } else { (0..before.len()).find(is_request).filter(|from| *from <= 2) };
+        let from = if last.contains(' ') {
+            None
+        } else {
+            (0..before.len()).find(is_request).filter(|from| *from <= 2)
+        };
         let from = from.unwrap_or(before.len().min(2));
         let operand = |at: usize| words.get(at).filter(|_| at < from).cloned();
-        Some((operand(0).unwrap_or_else(|| HERE.to_owned()).into(), operand(1), words[from..].join(" ")))
+        Some((
+            operand(0).unwrap_or_else(|| HERE.to_owned()).into(),
+            operand(1),
+            words[from..].join(" "),
+        ))
     }
 }
 

@@ -59,6 +59,10 @@ impl LimitArgs {
             ("--memory", size(memory)),
             ("--max-result", size(max_result)),
         ];
-        options.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?])).flatten().collect()
+        options
+            .into_iter()
+            .filter_map(|(name, value)| Some([name.to_owned(), value?]))
+            .flatten()
+            .collect()
     }
 }

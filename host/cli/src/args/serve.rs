@@ -13,7 +13,9 @@ const ADDRESS: &str = "127.0.0.1:8700";
 
 /// An address with a port.
 fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| format!("write an IP address and a port, for example `{ADDRESS}` or `[::1]:8700`"))
+    text.parse().map_err(|_| {
+        format!("write an IP address and a port, for example `{ADDRESS}` or `[::1]:8700`")
+    })
 }
 
 /// Serve the approved tools to agents, over HTTP and MCP
@@ -155,7 +157,10 @@ pub(crate) enum TenantCommand {
 impl TenantCommand {
     pub(crate) fn is_json(&self) -> bool {
         match self {
-            Self::Add { json, .. } | Self::Key { json, .. } | Self::Revoke { json, .. } | Self::List { json } => *json,
+            Self::Add { json, .. }
+            | Self::Key { json, .. }
+            | Self::Revoke { json, .. }
+            | Self::List { json } => *json,
         }
     }
 }

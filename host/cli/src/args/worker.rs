@@ -40,13 +40,26 @@ pub(crate) struct WorkerArgs {
 impl Global {
     /// The same as it can be typed.
     pub(crate) fn words(&self) -> Vec<OsString> {
-        let Self { config, cache_dir, cache_size, no_cache, state_dir, seed, now, compile_time, verbose, quiet } = self;
+        let Self {
+            config,
+            cache_dir,
+            cache_size,
+            no_cache,
+            state_dir,
+            seed,
+            now,
+            compile_time,
+            verbose,
+            quiet,
+        } = self;
         let mut words = Vec::new();
-        for (option, path) in [("--config", config), ("--cache-dir", cache_dir), ("--state-dir", state_dir)] {
+        for (option, path) in
+            [("--config", config), ("--cache-dir", cache_dir), ("--state-dir", state_dir)]
+        {
             // In one word: a path may begin like an option.
-            words.extend(
-                path.iter().map(|path| [OsStr::new(option), OsStr::new("="), path.as_os_str()].into_iter().collect()),
-            );
+            words.extend(path.iter().map(|path| {
+                [OsStr::new(option), OsStr::new("="), path.as_os_str()].into_iter().collect()
+            }));
         }
         words.extend(no_cache.then(|| "--no-cache".into()));
         words.extend(seed.map(|seed| format!("--seed={seed}").into()));
@@ -94,8 +107,13 @@ mod tests {
         let most = [&typed[..3], &["--now", "253402300799", "--compile-time", "1000000m"]].concat();
         for words in [&typed[..], &typed[..3], &least, &most, &quiet] {
             let global = Args::try_parse_from(words).unwrap().global;
-            let again = ["toolcell".into(), "list".into(), "x.wasm".into()].into_iter().chain(global.words());
-            assert_eq!(format!("{:?}", Args::try_parse_from(again).unwrap().global), format!("{global:?}"));
+            let again = ["toolcell".into(), "list".into(), "x.wasm".into()]
+                .into_iter()
+                .chain(global.words());
+            assert_eq!(
+                format!("{:?}", Args::try_parse_from(again).unwrap().global),
+                format!("{global:?}")
+            );
         }
     }
 }

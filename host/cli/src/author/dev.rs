@@ -23,7 +23,11 @@ const DEPTH: usize = 16;
 type Mark = (i64, i64, u64);
 
 /// Builds and tests now and after each change. A signal ends the process.
-pub(crate) async fn dev(printer: &Printer, global: &Global, args: &DevArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn dev(
+    printer: &Printer,
+    global: &Global,
+    args: &DevArgs,
+) -> Result<ExitStatus, Failure> {
     // A folder without a project would be watched for nothing.
     toolcell_build::component_of(&args.project)?;
     loop {
@@ -43,8 +47,14 @@ async fn once(printer: &Printer, global: &Global, project: &Path) -> Result<(), 
     let built = built(printer, project, None)?;
     printer.note("built", &built.component.to_string_lossy());
     let files = cases::find(project)?;
-    let report =
-        test::run(printer, global, (&built.component, ComponentKind::Tools), &files, &Options::default()).await?;
+    let report = test::run(
+        printer,
+        global,
+        (&built.component, ComponentKind::Tools),
+        &files,
+        &Options::default(),
+    )
+    .await?;
     test::show(printer, &report)
 }
 

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use serde::Serialize;
 use toolcell::{Command, ComponentKind, Engine};
-use toolcell_build::cases::{self, Cases, Coverage, FuzzOptions, FuzzReport, Options, Report, junit};
+use toolcell_build::cases::{
+    self, Cases, Coverage, FuzzOptions, FuzzReport, Options, Report, junit,
+};
 use toolcell_config::name_of_file;
 
 use super::built;
@@ -28,7 +30,11 @@ struct Shown<'a> {
 }
 
 /// Builds the project unless a component is named, and runs its cases.
-pub(crate) async fn test(printer: &Printer, global: &Global, args: &TestArgs) -> Result<ExitStatus, Failure> {
+pub(crate) async fn test(
+    printer: &Printer,
+    global: &Global,
+    args: &TestArgs,
+) -> Result<ExitStatus, Failure> {
     // Files that cannot be read are told before anything is built.
     let files = cases::find(&args.project)?;
     for file in &files {
@@ -44,7 +50,8 @@ pub(crate) async fn test(printer: &Printer, global: &Global, args: &TestArgs) ->
         None => ComponentKind::Tools,
     };
     let component = (component.as_path(), kind);
-    let options = Options { filter: args.filter.clone(), bless: args.bless, coverage: args.coverage };
+    let options =
+        Options { filter: args.filter.clone(), bless: args.bless, coverage: args.coverage };
     let report = run(printer, global, component.clone(), &files, &options).await?;
     let fuzzed = match args.fuzz {
         Some(calls) => {
@@ -59,10 +66,12 @@ pub(crate) async fn test(printer: &Printer, global: &Global, args: &TestArgs) ->
         None => None,
     };
     if let Some(path) = &args.junit {
-        fs::write(path, junit(&report, fuzzed.as_deref().unwrap_or_default())).map_err(|error| {
-            let message = anyhow!(error).context(format!("cannot write `{}`", path.display()));
-            Failure::file(message, "name a file in a folder that you can write to")
-        })?;
+        fs::write(path, junit(&report, fuzzed.as_deref().unwrap_or_default())).map_err(
+            |error| {
+                let message = anyhow!(error).context(format!("cannot write `{}`", path.display()));
+                Failure::file(message, "name a file in a folder that you can write to")
+            },
+        )?;
     }
     if args.json {
         printer.json(&Shown { report: &report, fuzz: fuzzed.as_deref() })?;
@@ -74,7 +83,8 @@ pub(crate) async fn test(printer: &Printer, global: &Global, args: &TestArgs) ->
             printer.text(&lines.join("\n"))?;
         }
     }
-    let has_failed = report.failed > 0 || fuzzed.iter().flatten().any(|tool| !tool.failures.is_empty());
+    let has_failed =
+        report.failed > 0 || fuzzed.iter().flatten().any(|tool| !tool.failures.is_empty());
     Ok(if has_failed { ExitStatus::Failed } else { ExitStatus::Ok })
 }
 
@@ -89,13 +99,20 @@ pub(super) async fn run(
     let report = cases(printer, global, component, files)?.run(options).await?;
     if report.cases.is_empty() {
         let message = "no case was run: the files have no cases, or no name of a case contains the text of `--filter`";
-        return Err(Failure::usage(message, "add a case to the files, or run `toolcell test` without `--filter`"));
+        return Err(Failure::usage(
+            message,
+            "add a case to the files, or run `toolcell test` without `--filter`",
+        ));
     }
     Ok(report)
 }
 
 /// The names of the tools of this component.
-pub(super) async fn tools(printer: &Printer, global: &Global, component: &Path) -> Result<Vec<String>, Failure> {
+pub(super) async fn tools(
+    printer: &Printer,
+    global: &Global,
+    component: &Path,
+) -> Result<Vec<String>, Failure> {
     Ok(cases(printer, global, (component, ComponentKind::Tools), &[])?.tools().await?)
 }
 
@@ -133,14 +150,20 @@ fn coverage(of: &Coverage) -> String {
 /// How a tool ended with generated arguments, in lines.
 fn told(of: &FuzzReport) -> String {
     let failures = if of.failures.len() == 1 { "failure" } else { "failures" };
-    let mut lines =
-        vec![format!("fuzz {}: {} calls, {} {failures} (seed {})", of.tool, of.calls, of.failures.len(), of.seed)];
+    let mut lines = vec![format!(
+        "fuzz {}: {} calls, {} {failures} (seed {})",
+        of.tool,
+        of.calls,
+        of.failures.len(),
+        of.seed
+    )];
     if of.calls == 0 {
         let none = "         no arguments were found that match the tool's schema: give `examples` in the schema";
         lines.push(none.to_owned());
     }
     for failure in &of.failures {
-        let message = failure.told().lines().map(clean::shown).collect::<Vec<_>>().join("\n         ");
+        let message =
+            failure.told().lines().map(clean::shown).collect::<Vec<_>>().join("\n         ");
         lines.push(format!("FAILED   {message}\n         arguments: {}", failure.arguments));
     }
     lines.join("\n")
@@ -157,9 +180,15 @@ pub(super) fn show(printer: &Printer, report: &Report) -> Result<(), Failure> {
         };
         let fuel = case.fuel.map_or_else(String::new, |fuel| format!(" ({fuel} fuel)"));
         lines.push(format!("{ended:<7}  {}: {}{fuel}", case.tool, case.name));
-        lines.extend(case.failures.iter().filter(|_| !case.passed).map(|failure| format!("         {failure}")));
+        lines.extend(
+            case.failures
+                .iter()
+                .filter(|_| !case.passed)
+                .map(|failure| format!("         {failure}")),
+        );
     }
-    let written = if report.blessed > 0 { format!(", {} written", report.blessed) } else { String::new() };
+    let written =
+        if report.blessed > 0 { format!(", {} written", report.blessed) } else { String::new() };
     lines.push(format!("{} passed, {} failed{written}", report.passed, report.failed));
     printer.text(&lines.join("\n"))
 }

@@ -49,7 +49,8 @@ pub(super) struct UnreadableHalt {
 impl UnreadableHalt {
     /// The earlier one of this halt and that of the calls that were made.
     pub(super) fn or_earlier(&self, made: Option<Halted>) -> Halted {
-        made.filter(|made| self.before.contains(made.tool_call_id())).unwrap_or_else(|| self.halt.clone())
+        made.filter(|made| self.before.contains(made.tool_call_id()))
+            .unwrap_or_else(|| self.halt.clone())
     }
 }
 
@@ -102,7 +103,8 @@ pub(super) fn read(path: &Path, form: Option<Format>) -> Result<List, Failure> {
             let is_unclear = list.as_ref().map_or(0, List::len) == 0 || provider == Provider::Mcp;
             let other = is_unclear.then(|| other_form(&text)).flatten();
             if let Some(other) = other.filter(|other| *other != provider.name()) {
-                let message = anyhow!("{source}: the calls have the form `{other}`, not `{provider}`");
+                let message =
+                    anyhow!("{source}: the calls have the form `{other}`, not `{provider}`");
                 let members = forms::members(provider);
                 let hint = format!(
                     "write `--calls-format {other}`, or leave it out: the form is then found; `{provider}` is {members}"
@@ -153,7 +155,8 @@ fn sent(text: &str, form: Option<Provider>) -> Result<List, String> {
         if form.is_some() || read.is_err() {
             let document = Provider::document(line).or_else(|_| serde_json::from_str(line));
             let document = document.map_err(|error| told(&place, &error))?;
-            let read = forms::read(&document, form).map_err(|problem| format!("{place}: {problem}"))?;
+            let read =
+                forms::read(&document, form).map_err(|problem| format!("{place}: {problem}"))?;
             list.extend(read);
         }
         if list.len() > MAX_CALLS {
@@ -171,7 +174,11 @@ fn own(text: &str) -> Result<List, String> {
         let read = parser.deserialize_seq(Array(&mut list));
         // The parser is past the last call that it could read, or past all of them.
         read.map_err(|error| (format!("call {}, line {}", list.len() + 1, error.line()), error))
-            .and_then(|()| parser.end().map_err(|error| (format!("after the calls, line {}", error.line()), error)))
+            .and_then(|()| {
+                parser
+                    .end()
+                    .map_err(|error| (format!("after the calls, line {}", error.line()), error))
+            })
             .map_err(|(place, error)| told(&place, &error))?;
     } else {
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -234,8 +241,12 @@ fn push<E: serde::de::Error>(list: &mut List, written: Written<'_>) -> Result<()
         return Err(E::custom(format_args!("more than {MAX_CALLS} calls: make several batches")));
     }
     let (name, arguments) = match written {
-        Written { name: Some(name), arguments, kind: None, function: None, .. } => (name, arguments),
-        Written { name: None, arguments: None, function: Some(function), .. } => (function.name, function.arguments),
+        Written { name: Some(name), arguments, kind: None, function: None, .. } => {
+            (name, arguments)
+        }
+        Written { name: None, arguments: None, function: Some(function), .. } => {
+            (function.name, function.arguments)
+        }
         Written { name: None, function: None, .. } => return Err(E::missing_field("name")),
         Written { .. } => {
             return Err(E::custom(
@@ -289,16 +300,28 @@ mod tests {
             (" \n\t\n", vec![]),
             (" [ ] \n", vec![]),
             (r#"[{"id": "a", "name": "x", "arguments": {"n": 1}}, {"name": "y"}]"#, both.clone()),
-            ("{\"id\": \"a\", \"name\": \"x\", \"arguments\": {\"n\": 1}}\r\n\n {\"name\": \"y\"}", both.clone()),
+            (
+                "{\"id\": \"a\", \"name\": \"x\", \"arguments\": {\"n\": 1}}\r\n\n {\"name\": \"y\"}",
+                both.clone(),
+            ),
             (r#"{"id": null, "name": "y", "arguments": null}"#, vec![call("call-1", "y", "{}")]),
             (r#"{"name": "y", "arguments": ""}"#, vec![call("call-1", "y", "{}")]),
             (r#"{"name": "y", "arguments": " \n"}"#, vec![call("call-1", "y", "{}")]),
             // What no text and no number can be is refused with the call.
-            (r#"{"id": "a", "name": "y", "arguments": "\ud800"}"#, vec![call("a", "y", r#""\ud800""#)]),
-            (r#"{"id": "a", "name": "y", "arguments": {"n":1e400}}"#, vec![call("a", "y", r#"{"n":1e400}"#)]),
+            (
+                r#"{"id": "a", "name": "y", "arguments": "\ud800"}"#,
+                vec![call("a", "y", r#""\ud800""#)],
+            ),
+            (
+                r#"{"id": "a", "name": "y", "arguments": {"n":1e400}}"#,
+                vec![call("a", "y", r#"{"n":1e400}"#)],
+            ),
             // Judged with the call, not here.
             (r#"{"name": "y", "arguments": "{\"a"}"#, vec![call("call-1", "y", "{\"a")]),
-            (r#"{"name": "", "arguments": [1,  {"a":1,"a":2}]}"#, vec![call("call-1", "", r#"[1,  {"a":1,"a":2}]"#)]),
+            (
+                r#"{"name": "", "arguments": [1,  {"a":1,"a":2}]}"#,
+                vec![call("call-1", "", r#"[1,  {"a":1,"a":2}]"#)],
+            ),
             (
                 r#"[{"id": "a", "type": "function", "function": {"name": "x", "arguments": "{\"n\": 1}"}},
                     {"function": {"name": "y"}}]"#,
@@ -316,9 +339,15 @@ mod tests {
         for (text, expected) in [
             ("nonsense", "line 1 column 2: expected ident"),
             (&format!("{good}\n\n{good}{good}"), "line 3 column 14: trailing characters"),
-            (&format!("{good}\n{{\"name\":\n\"y\"}}"), "line 2 column 8: EOF while parsing a value"),
+            (
+                &format!("{good}\n{{\"name\":\n\"y\"}}"),
+                "line 2 column 8: EOF while parsing a value",
+            ),
             (&format!("[{good},\n{good}"), "call 3, line 2 column 13: EOF while parsing a list"),
-            (&format!("[{good},\n5]"), "call 2, line 2 column 1: invalid type: integer `5`, expected a call"),
+            (
+                &format!("[{good},\n5]"),
+                "call 2, line 2 column 1: invalid type: integer `5`, expected a call",
+            ),
             (&format!("[{good}]\n]"), "after the calls, line 2 column 1: trailing characters"),
             (
                 &format!("{good}\n{{\"name\": \"y\", \"args\": {{}}}}"),
@@ -327,15 +356,24 @@ mod tests {
             (r#"[{"name": "y", "name": "x"}]"#, "call 1, line 1 column 21: duplicate field `name`"),
             ("{}", "line 1: missing field `name`"),
             // A document that is none of ours and of no provider.
-            (r#"[{"answer": "hi"}]"#, "this is neither a response nor a list of calls of a supported API; the"),
+            (
+                r#"[{"answer": "hi"}]"#,
+                "this is neither a response nor a list of calls of a supported API; the",
+            ),
             (
                 r#"{"choices": [], "candidates": []}"#,
                 "this could come from several APIs: openai, gemini; the forms are:",
             ),
-            (r#"{"id": 5, "name": "y"}"#, "line 1 column 8: invalid type: integer `5`, expected a string"),
+            (
+                r#"{"id": 5, "name": "y"}"#,
+                "line 1 column 8: invalid type: integer `5`, expected a string",
+            ),
             (r#"{"name": "x", "function": {"name": "y"}}"#, "line 1: a call has either `name`"),
             (r#"{"name": "x", "type": "function"}"#, "line 1: a call has either `name`"),
-            (r#"{"type": "web_search", "name": "x"}"#, "line 1 column 21: unknown variant `web_search`"),
+            (
+                r#"{"type": "web_search", "name": "x"}"#,
+                "line 1 column 21: unknown variant `web_search`",
+            ),
             (&deep, "line 2 "),
         ] {
             let problem = parse(text).expect_err(text);
@@ -348,8 +386,7 @@ mod tests {
     #[test]
     fn what_a_provider_sent_is_read_as_it_came() {
         let function = r#"{"id": "a", "type": "function", "function": {"name": "x", "arguments": "{\"n\": 1}"}}"#;
-        let request =
-            r#"{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "x", "arguments": {"n":1}}}"#;
+        let request = r#"{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "x", "arguments": {"n":1}}}"#;
         let (text, compact) = (r#"{"n": 1}"#, r#"{"n":1}"#);
         for (document, id, arguments) in [
             (format!(r#"{{"choices": [{{"message": {{"role": "assistant", "tool_calls": [{function}]}}}}]}}"#), "a", text),
@@ -369,13 +406,17 @@ mod tests {
             let expected = vec![call(id, "x", arguments)];
             assert_eq!(parse(&document).map(|list| list.calls), Ok(expected), "{document}");
         }
-        let large =
-            format!("[{}]", r#"{"type": "tool_use", "id": "a", "name": "x", "input": {"n": 123456789012345678901}}"#);
+        let large = format!(
+            "[{}]",
+            r#"{"type": "tool_use", "id": "a", "name": "x", "input": {"n": 123456789012345678901}}"#
+        );
         let expected = vec![call("a", "x", r#"{"n":"123456789012345678901"}"#)];
         assert_eq!(parse(&large).map(|list| list.calls), Ok(expected), "no other digits");
-        let lines =
-            format!("{request}\n{{\"name\": \"y\"}}\n{{\"role\": \"assistant\", \"toolCalls\": [{function}]}}\n");
-        let expected = vec![call("7", "x", compact), call("call-2", "y", "{}"), call("a", "x", text)];
+        let lines = format!(
+            "{request}\n{{\"name\": \"y\"}}\n{{\"role\": \"assistant\", \"toolCalls\": [{function}]}}\n"
+        );
+        let expected =
+            vec![call("7", "x", compact), call("call-2", "y", "{}"), call("a", "x", text)];
         assert_eq!(parse(&lines).map(|list| list.calls), Ok(expected));
     }
 
@@ -387,7 +428,8 @@ mod tests {
             (read.calls.as_slice(), read.ids()),
             (&[call("b", "x", "{}")][..], vec!["a".to_owned(), "b".to_owned()])
         );
-        let told: Vec<_> = read.unread().map(|message| (message.tool_call_id, message.is_error)).collect();
+        let told: Vec<_> =
+            read.unread().map(|message| (message.tool_call_id, message.is_error)).collect();
         assert_eq!(told, [("a".to_owned(), true)]);
     }
 

@@ -14,12 +14,14 @@ pub(super) fn read(document: &Value, form: Option<Provider>) -> Result<Calls, St
     if form.is_none() && is_silent(document) {
         return Ok(Calls::default());
     }
-    let provider = form.map_or_else(|| Provider::detect(document), Ok).map_err(|error| told(&error))?;
+    let provider =
+        form.map_or_else(|| Provider::detect(document), Ok).map_err(|error| told(&error))?;
     match (provider, document) {
         // The protocol has no batches, but a file may hold several of its requests.
         (Provider::Mcp, Value::Array(requests)) => requests_of_mcp(requests),
         _ => {
-            let read = provider.calls(document).or_else(|error| alone(provider, document).ok_or(error));
+            let read =
+                provider.calls(document).or_else(|error| alone(provider, document).ok_or(error));
             read.map_err(|error| told(&error))
         }
     }
@@ -34,8 +36,11 @@ fn alone(provider: Provider, document: &Value) -> Option<Calls> {
 
 /// Whether a document is a message of text alone: whichever API sent it, it has no calls.
 fn is_silent(document: &Value) -> bool {
-    let is_text = document.get("content").is_none_or(|content| content.is_string() || content.is_null());
-    document.get("role").is_some_and(Value::is_string) && is_text && Provider::detect(document).is_err()
+    let is_text =
+        document.get("content").is_none_or(|content| content.is_string() || content.is_null());
+    document.get("role").is_some_and(Value::is_string)
+        && is_text
+        && Provider::detect(document).is_err()
 }
 
 /// The name of the form of a text that has calls: of its first line, where each is a document.
@@ -49,8 +54,9 @@ pub(super) fn of(text: &str) -> Option<&'static str> {
 
 /// Whether a text is one document whose form is found, and which is not OpenAI's: that one is read as our own.
 pub(super) fn is_known(text: &str) -> bool {
-    Provider::document(text)
-        .is_ok_and(|document| Provider::detect(&document).is_ok_and(|provider| provider != Provider::OpenAi))
+    Provider::document(text).is_ok_and(|document| {
+        Provider::detect(&document).is_ok_and(|provider| provider != Provider::OpenAi)
+    })
 }
 
 /// What a document of a form has.
@@ -60,7 +66,9 @@ pub(super) fn members(provider: Provider) -> &'static str {
         Provider::OpenAiResponses => "a response with `output`, or that list",
         Provider::Anthropic => "a message with `content`, or that list",
         Provider::Gemini => "a response with `candidates`, a content with `parts`, or that list",
-        Provider::Mcp => "a request with `id`, `method` (`tools/call`) and `params`, or a list of requests",
+        Provider::Mcp => {
+            "a request with `id`, `method` (`tools/call`) and `params`, or a list of requests"
+        }
         Provider::AgUi => "a message with `toolCalls`, or a list of events",
     }
 }
@@ -71,7 +79,11 @@ fn requests_of_mcp(requests: &[Value]) -> Result<Calls, String> {
     let mut all = Calls::default();
     for (index, request) in requests.iter().enumerate() {
         let within = |pointer: &str, expected| {
-            told(&ProviderError::Malformed { provider: Provider::Mcp, pointer: format!("/{index}{pointer}"), expected })
+            told(&ProviderError::Malformed {
+                provider: Provider::Mcp,
+                pointer: format!("/{index}{pointer}"),
+                expected,
+            })
         };
         match request.get("method") {
             // The `params` of a request have no id, so that several of them could not be told apart.

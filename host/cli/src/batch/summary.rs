@@ -54,7 +54,12 @@ impl Summary {
         let endings: Vec<_> = endings.chain(unreadable).collect();
         let millis = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1000.0);
         let fuel = Count(*fuel);
-        Some(format!("{calls}: {}; p50 {}, p99 {}, {fuel} fuel", endings.join(", "), millis(p50), millis(p99)))
+        Some(format!(
+            "{calls}: {}; p50 {}, p99 {}, {fuel} fuel",
+            endings.join(", "),
+            millis(p50),
+            millis(p99)
+        ))
     }
 }
 
@@ -83,8 +88,14 @@ mod tests {
     #[test]
     fn percentiles_are_those_of_the_nearest_rank() {
         let times: Vec<_> = (1..=200).map(Duration::from_millis).collect();
-        for (of, percent, millis) in [(200, 50, 100), (200, 99, 198), (1, 99, 1), (2, 50, 1), (3, 50, 2)] {
-            assert_eq!(percentile(&times[..of], percent), Some(Duration::from_millis(millis)), "{of} {percent}");
+        for (of, percent, millis) in
+            [(200, 50, 100), (200, 99, 198), (1, 99, 1), (2, 50, 1), (3, 50, 2)]
+        {
+            assert_eq!(
+                percentile(&times[..of], percent),
+                Some(Duration::from_millis(millis)),
+                "{of} {percent}"
+            );
         }
         assert_eq!(percentile(&[], 50), None);
     }

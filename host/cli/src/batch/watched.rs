@@ -6,7 +6,9 @@
 
 use std::collections::HashSet;
 
-use toolcell::{AbortSignal, Event, Halted, OnToolError, RunEvent, RunOptions, RunStream, Runner, ToolCall};
+use toolcell::{
+    AbortSignal, Event, Halted, OnToolError, RunEvent, RunOptions, RunStream, Runner, ToolCall,
+};
 
 use super::calls::{List, UnreadableHalt};
 
@@ -29,7 +31,12 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    pub(super) fn new(runner: Runner, list: List, options: RunOptions, given_up: AbortSignal) -> Self {
+    pub(super) fn new(
+        runner: Runner,
+        list: List,
+        options: RunOptions,
+        given_up: AbortSignal,
+    ) -> Self {
         let unreadable = list.halt().filter(|_| matches!(options.on_tool_error, OnToolError::Halt));
         let calls = list.calls;
         let run = runner.stream(calls.clone(), options.clone());
@@ -65,8 +72,12 @@ impl Watched {
                 }
             };
             match &event {
-                RunEvent::Call(Event::Started { id, .. }) if !self.started.insert(id.clone()) => continue,
-                RunEvent::Settled { message, .. } => drop(self.ended.insert(message.tool_call_id.clone())),
+                RunEvent::Call(Event::Started { id, .. }) if !self.started.insert(id.clone()) => {
+                    continue;
+                }
+                RunEvent::Settled { message, .. } => {
+                    drop(self.ended.insert(message.tool_call_id.clone()))
+                }
                 RunEvent::Halted(_) => return self.halt(),
                 RunEvent::Call(_) | RunEvent::Error(_) | _ => {}
             }

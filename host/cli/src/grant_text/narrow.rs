@@ -18,10 +18,14 @@ pub(crate) fn narrowed(config: &Config, section: &[&str], requests: &[Request<'_
     let mut added = BTreeMap::<&str, BTreeSet<String>>::new();
     for request in requests {
         let is_there = |item: &Item| match request {
-            Request::File { access, path } => item.text.parse().is_ok_and(|rule: PathRule| rule.covers(*access, path)),
-            Request::Http { .. } | Request::Key { .. } | Request::Keys { .. } | Request::Invoke { .. } | _ => {
-                explain::covers(request, &item.text, &[])
+            Request::File { access, path } => {
+                item.text.parse().is_ok_and(|rule: PathRule| rule.covers(*access, path))
             }
+            Request::Http { .. }
+            | Request::Key { .. }
+            | Request::Keys { .. }
+            | Request::Invoke { .. }
+            | _ => explain::covers(request, &item.text, &[]),
         };
         if rules.items(&[section, &[keys(request).1]].concat()).iter().any(is_there) {
             continue;
@@ -33,7 +37,9 @@ pub(crate) fn narrowed(config: &Config, section: &[&str], requests: &[Request<'_
         let new = new.into_iter().collect::<Vec<_>>().join(", ");
         let inner = old.text.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
         Some(match inner.filter(|inner| !inner.contains('#')) {
-            Some(inner) => format!("{kind} = [{}]  # in place of {}", joined(inner, &new), span(&old)),
+            Some(inner) => {
+                format!("{kind} = [{}]  # in place of {}", joined(inner, &new), span(&old))
+            }
             None => format!("# add to `{kind}`, {}: {new}", span(&old)),
         })
     };

@@ -8,9 +8,18 @@ use super::*;
 #[test]
 fn grants_that_have_headers_of_parts_only_get_their_own() {
     for (old, expected) in [
-        ("[components.x.grants.environment]\nA = \"1\"", "[components.x.grants]\nkv = [\"read b\"]"),
-        ("[components.x.grants]\n[components.x.grants.environment]\nA = \"1\"", "kv = [\"read b\"]"),
-        ("[components.x.grants]\nreveal = []\n[components.x.grants.environment]\nA = \"1\"", "kv = [\"read b\"]"),
+        (
+            "[components.x.grants.environment]\nA = \"1\"",
+            "[components.x.grants]\nkv = [\"read b\"]",
+        ),
+        (
+            "[components.x.grants]\n[components.x.grants.environment]\nA = \"1\"",
+            "kv = [\"read b\"]",
+        ),
+        (
+            "[components.x.grants]\nreveal = []\n[components.x.grants.environment]\nA = \"1\"",
+            "kv = [\"read b\"]",
+        ),
     ] {
         let text = format!("[components.x]\npath = \"x\"\n{old}\n");
         let asked = Suggestion::of(&Request::parse("kv read b").unwrap());
@@ -30,7 +39,11 @@ fn grants_that_have_headers_of_parts_only_get_their_own() {
 fn old_grants_stay() {
     for (old, asked, expected) in [
         ("kv = [\"read a\"]", "kv read b", "kv = [\"read a\", \"read b\"]  # in place of line 2"),
-        ("kv = [\n  \"read a\",\n]", "kv read b", "kv = [\"read a\", \"read b\"]  # in place of lines 2 to 4"),
+        (
+            "kv = [\n  \"read a\",\n]",
+            "kv read b",
+            "kv = [\"read a\", \"read b\"]  # in place of lines 2 to 4",
+        ),
         ("kv = []", "kv read b", "kv = [\"read b\"]  # in place of line 2"),
         ("kv = [\n  # one\n]", "kv read b", "# add to `kv`, lines 2 to 4: \"read b\""),
         (
@@ -46,7 +59,11 @@ fn old_grants_stay() {
         ("secrets = { k = { for = \"https://a.example\" } }", "reveal k", "reveal = [\"k\"]"),
         ("scratch = false", "write /scratch/x", "scratch = true  # in place of line 2"),
         ("reveal = []", "kv read b", "kv = [\"read b\"]"),
-        ("grants.kv = [\"read a\"]", "kv read b", "grants.kv = [\"read a\", \"read b\"]  # in place of line 2"),
+        (
+            "grants.kv = [\"read a\"]",
+            "kv read b",
+            "grants.kv = [\"read a\", \"read b\"]  # in place of line 2",
+        ),
         (
             "grants.kv = [\"read a\"]",
             "reveal k",
@@ -67,7 +84,8 @@ fn old_grants_stay() {
     ] {
         let section = if old.starts_with("grants") { "x" } else { "x.grants" };
         let rules = RuleLines::of(format!("[components.{section}]\n{old}\n"));
-        let lines = merged(&rules, "x", &Suggestion::of(&Request::parse(asked).unwrap()), &[]).unwrap();
+        let lines =
+            merged(&rules, "x", &Suggestion::of(&Request::parse(asked).unwrap()), &[]).unwrap();
         assert_eq!(lines.join("\n"), expected, "{old}");
     }
 }

@@ -26,18 +26,24 @@ const INERT: [(&str, &str); 5] = [
 /// The language runtime that the component carries, as its producers name it. It has imports for whatever a tool may use.
 pub(super) fn runtime(contents: &Contents) -> Option<&'static str> {
     let is_made_with = |name: &str| contents.producers.iter().any(|producer| producer.name == name);
-    if contents.is_python() { Some("CPython") } else { Some(QUICKJS).filter(|name| is_made_with(name)) }
+    if contents.is_python() {
+        Some("CPython")
+    } else {
+        Some(QUICKJS).filter(|name| is_made_with(name))
+    }
 }
 
 /// Languages first, then what else took part. A runtime's own language is not that of the tool.
 pub(super) fn producers(contents: &Contents) -> Option<String> {
     let is_language = |producer: &&Producer| producer.role == "language";
-    let (mut languages, others): (Vec<_>, Vec<_>) = contents.producers.iter().partition(is_language);
+    let (mut languages, others): (Vec<_>, Vec<_>) =
+        contents.producers.iter().partition(is_language);
     if contents.is_python() {
         languages.retain(|language| language.name == "Python");
     }
     let all: Vec<_> = languages.into_iter().chain(others).collect();
-    let mut names: Vec<_> = all.iter().take(SHOWN).map(|it| clean::shown(named(it).trim())).collect();
+    let mut names: Vec<_> =
+        all.iter().take(SHOWN).map(|it| clean::shown(named(it).trim())).collect();
     if all.len() > SHOWN {
         names.push(format!("{} more", all.len() - SHOWN));
     }
@@ -52,21 +58,31 @@ fn named(Producer { name, version, .. }: &Producer) -> String {
 /// The size of the file, and the sizes by kind of section. A module of WASI's preview 1 is adapted first, and grows.
 pub(super) fn sizes(size: u64, contents: &Contents) -> String {
     let whole: u64 = contents.sections.iter().map(|section| section.size).sum();
-    let adapted = if whole > size { format!(", {} with the adapter", Size(whole).rounded()) } else { String::new() };
-    let one =
-        |section: &toolcell::Section| format!("{} {}", section.kind.replace('_', " "), Size(section.size).rounded());
+    let adapted = if whole > size {
+        format!(", {} with the adapter", Size(whole).rounded())
+    } else {
+        String::new()
+    };
+    let one = |section: &toolcell::Section| {
+        format!("{} {}", section.kind.replace('_', " "), Size(section.size).rounded())
+    };
     let kinds = contents.sections.iter().map(one).collect::<Vec<_>>().join(", ");
     format!("{}{adapted}: {kinds}", Size(size).rounded())
 }
 
 /// What the component can do where nothing is granted, as one word or phrase each. `None` if it cannot be called.
-pub(super) fn without_grants(examination: &Examination, barred: &[String]) -> Option<Vec<&'static str>> {
+pub(super) fn without_grants(
+    examination: &Examination,
+    barred: &[String],
+) -> Option<Vec<&'static str>> {
     if !barred.is_empty() {
         return None;
     }
     let mut can = vec!["compute"];
     for (start, what) in INERT {
-        if examination.imports.iter().any(|(name, _)| name.starts_with(start)) && !can.contains(&what) {
+        if examination.imports.iter().any(|(name, _)| name.starts_with(start))
+            && !can.contains(&what)
+        {
             can.push(what);
         }
     }
@@ -76,7 +92,9 @@ pub(super) fn without_grants(examination: &Examination, barred: &[String]) -> Op
 /// The same in a sentence.
 pub(super) fn without_grants_shown(examination: &Examination, barred: &[String]) -> String {
     match without_grants(examination, barred) {
-        Some(can) => format!("can {}; files, variables, keys and the network are denied", can.join(", ")),
+        Some(can) => {
+            format!("can {}; files, variables, keys and the network are denied", can.join(", "))
+        }
         None => REFUSED.to_owned(),
     }
 }
@@ -93,7 +111,8 @@ pub(crate) fn brought_by(contents: &Contents, import: &str) -> Option<String> {
         _ => format!("number {}", at + 1),
     };
     let is_other = !callers.is_empty() && !callers.contains(&0);
-    is_other.then(|| format!("the module {}", callers.iter().map(named).collect::<Vec<_>>().join(", ")))
+    is_other
+        .then(|| format!("the module {}", callers.iter().map(named).collect::<Vec<_>>().join(", ")))
 }
 
 /// The members that `--json` has of it.

@@ -23,8 +23,11 @@ const LARGE: u64 = 20 << 20;
 const LARGE_PYTHON: u64 = 40 << 20;
 
 /// Kinds of which an import is useless if no tool declares the need.
-const DECLARED: [(&str, &str); 3] =
-    [("http", "toolcell:tool/http@"), ("kv", "toolcell:tool/kv@"), ("reveal", "toolcell:tool/reveal@")];
+const DECLARED: [(&str, &str); 3] = [
+    ("http", "toolcell:tool/http@"),
+    ("kv", "toolcell:tool/kv@"),
+    ("reveal", "toolcell:tool/reveal@"),
+];
 
 /// One thing to improve.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -58,11 +61,14 @@ pub(crate) fn findings(
     // The runtime of a language imports what tools may use, or what they declare.
     let chosen = if contents::runtime(contents).is_none() { &DECLARED[..] } else { &[] };
     for (kind, start) in chosen {
-        let is_declared = || tools.iter().any(|tool| tool.needs.iter().any(|need| need.kind == *kind));
+        let is_declared =
+            || tools.iter().any(|tool| tool.needs.iter().any(|need| need.kind == *kind));
         let has_needs = || tools.iter().any(|tool| !tool.needs.is_empty());
         if imports(start) && has_needs() && !is_declared() {
             let import = start.trim_end_matches('@');
-            let message = format!("the component imports `{import}`, but no tool declares a need of the kind `{kind}`");
+            let message = format!(
+                "the component imports `{import}`, but no tool declares a need of the kind `{kind}`"
+            );
             found.push(Finding { code: "undeclared_import", tool: None, message });
         }
     }
@@ -71,7 +77,8 @@ pub(crate) fn findings(
         if tool.description.trim().is_empty() {
             found.push(Finding::of("no_description", tool, "has no description".to_owned()));
         }
-        let without: Vec<_> = tool.parameters.iter().flat_map(schema::parameters).filter(is_silent).collect();
+        let without: Vec<_> =
+            tool.parameters.iter().flat_map(schema::parameters).filter(is_silent).collect();
         if !without.is_empty() {
             let names: Vec<_> = without.iter().map(|it| clean::shown(&it.name)).collect();
             let message = format!("has parameters without a description: {}", names.join(", "));
@@ -82,13 +89,26 @@ pub(crate) fn findings(
         match provider.definitions(tools.iter().copied()) {
             Ok(converted) => {
                 for note in converted.notes.iter().filter(|note| !is_harmless(&note.pointer)) {
-                    let (pointer, change) = (clean::shown(&note.pointer), clean::shown(&note.change));
-                    let message = format!("for `{}`, at `{pointer}`: {change} ({})", provider.name(), note.reason);
-                    found.push(Finding { code: "provider", tool: Some(note.tool.clone()), message });
+                    let (pointer, change) =
+                        (clean::shown(&note.pointer), clean::shown(&note.change));
+                    let message = format!(
+                        "for `{}`, at `{pointer}`: {change} ({})",
+                        provider.name(),
+                        note.reason
+                    );
+                    found.push(Finding {
+                        code: "provider",
+                        tool: Some(note.tool.clone()),
+                        message,
+                    });
                 }
             }
             Err(error) => {
-                let message = format!("`{}` cannot express it: {}", provider.name(), clean::shown(&error.to_string()));
+                let message = format!(
+                    "`{}` cannot express it: {}",
+                    provider.name(),
+                    clean::shown(&error.to_string())
+                );
                 found.push(Finding { code: "provider", tool: None, message });
             }
         }
@@ -112,16 +132,27 @@ pub(crate) fn findings(
 
 /// Why needs that are not used cannot be found, if it is so.
 fn unjudged(contents: &Contents, tools: &[&Definition]) -> Option<String> {
-    let runtime = contents::runtime(contents).filter(|_| tools.iter().any(|tool| !tool.needs.is_empty()))?;
-    Some(format!("not judged: the runtime {runtime} imports what the needs are for, whether the tool uses it or not"))
+    let runtime =
+        contents::runtime(contents).filter(|_| tools.iter().any(|tool| !tool.needs.is_empty()))?;
+    Some(format!(
+        "not judged: the runtime {runtime} imports what the needs are for, whether the tool uses it or not"
+    ))
 }
 
 /// The findings as a person reads them: some of each code. Empty if there are none.
-pub(super) fn shown(findings: &[Finding], contents: &Contents, tools: &[&Definition]) -> Vec<String> {
+pub(super) fn shown(
+    findings: &[Finding],
+    contents: &Contents,
+    tools: &[&Definition],
+) -> Vec<String> {
     let unjudged = unjudged(contents, tools).map(|why| vec!["unused_need".to_owned(), why]);
     let mut rows: Vec<_> = unjudged.into_iter().collect();
     rows.extend(told(findings).map(|(code, message)| vec![code.to_owned(), message]));
-    if rows.is_empty() { Vec::new() } else { vec!["lint".to_owned(), table::columns(2, usize::MAX, &rows)] }
+    if rows.is_empty() {
+        Vec::new()
+    } else {
+        vec!["lint".to_owned(), table::columns(2, usize::MAX, &rows)]
+    }
 }
 
 /// The code and the text of each finding that a person is shown: some of each code, and how many more there are.
@@ -135,7 +166,8 @@ pub(crate) fn told(findings: &[Finding]) -> impl Iterator<Item = (&'static str, 
 
 /// What an API leaves out and the host does in its place.
 fn is_harmless(pointer: &str) -> bool {
-    pointer == "/output" || ["/additionalProperties", "/default"].iter().any(|end| pointer.ends_with(end))
+    pointer == "/output"
+        || ["/additionalProperties", "/default"].iter().any(|end| pointer.ends_with(end))
 }
 
 fn is_silent(parameter: &schema::Parameter) -> bool {

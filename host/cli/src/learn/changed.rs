@@ -7,7 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use toolcell::{Decision, Host, HttpRule, PLACEHOLDER, Recorded, Request, Rights, Suggestion, toml_text};
+use toolcell::{
+    Decision, Host, HttpRule, PLACEHOLDER, Recorded, Request, Rights, Suggestion, toml_text,
+};
 
 use crate::config::{Chosen, Config};
 use crate::explain::{self, Answer};
@@ -32,8 +34,11 @@ pub(super) async fn changed(
     is_approved: bool,
 ) -> Changed {
     let mut found = Changed::default();
-    let Some((rules, (name, _))) = RuleLines::read(config).zip(chosen.configured) else { return found };
-    let allowed = recorded.requests.iter().filter(|request| rights.allows(request) == Decision::Allowed);
+    let Some((rules, (name, _))) = RuleLines::read(config).zip(chosen.configured) else {
+        return found;
+    };
+    let allowed =
+        recorded.requests.iter().filter(|request| rights.allows(request) == Decision::Allowed);
     let mut private = BTreeMap::new();
     for request in allowed {
         if let Request::Http { target, .. } = request {
@@ -41,19 +46,25 @@ pub(super) async fn changed(
             if !is_local && !is_approved {
                 continue;
             }
-            let Answer::Private(networks) = explain::decided(rights, request).await else { continue };
+            let Answer::Private(networks) = explain::decided(rights, request).await else {
+                continue;
+            };
             let mut granted = rules.items(&["components", name, "grants", "http"]).into_iter();
-            let Some(rule) = granted.find(|item| explain::covers(request, &item.text, &[])) else { continue };
+            let Some(rule) = granted.find(|item| explain::covers(request, &item.text, &[])) else {
+                continue;
+            };
             found.warnings.extend(Suggestion::of(request).warnings());
             found.requests.push(request.clone());
-            let (_, _, all) = private.entry(rule.span.start).or_insert((request, rule, BTreeSet::new()));
+            let (_, _, all) =
+                private.entry(rule.span.start).or_insert((request, rule, BTreeSet::new()));
             all.extend(networks);
         }
         if let Request::Secret { name: secret } = request {
             let Some(used) = rights.granted().secrets.get(secret.as_ref()) else { continue };
             let places = recorded.secrets.get(secret.as_ref()).into_iter().flatten();
             let missing = places.filter(|(method, target)| !used.bound_to.covers(*method, target));
-            let missing: Vec<_> = missing.map(|(method, target)| HttpRule::smallest(*method, target)).collect();
+            let missing: Vec<_> =
+                missing.map(|(method, target)| HttpRule::smallest(*method, target)).collect();
             let place = ["components", name, "grants", "secrets", secret, "for"];
             let Some(part) = rules.part(&place).filter(|_| !missing.is_empty()) else { continue };
             let both = [std::slice::from_ref(&used.bound_to), &missing].concat();
@@ -66,7 +77,12 @@ pub(super) async fn changed(
                 rule
             });
             found.requests.push(request.clone());
-            found.changes.push(Change { kind: "secrets", part, key: "for = ", text: toml_text(&rule) });
+            found.changes.push(Change {
+                kind: "secrets",
+                part,
+                key: "for = ",
+                text: toml_text(&rule),
+            });
         }
     }
     for (request, rule, networks) in private.into_values() {

@@ -11,8 +11,9 @@ const MOST: usize = 5;
 /// runtimes of languages look there.
 pub(super) fn undeclared(rights: &Rights, recorded: &Recorded) -> impl Iterator<Item = Denial> {
     let paths = recorded.paths.iter().filter(|(path, _)| !live::is_of_system(path));
-    let decisions =
-        paths.map(|(path, used)| rights.allows(&Request::File { access: used.access, path: path.as_str().into() }));
+    let decisions = paths.map(|(path, used)| {
+        rights.allows(&Request::File { access: used.access, path: path.as_str().into() })
+    });
     let denials = decisions.filter_map(|decision| match decision {
         Decision::Denied(denial) => Some(denial),
         Decision::Allowed => None,

@@ -44,7 +44,8 @@ pub(super) fn ask(printer: &Printer, question: &Question) -> Option<Json> {
 /// The options of a question that are answers: plain values that fit its schema. Other options describe answers.
 fn choices(question: &Question) -> Vec<Value> {
     let is_answer = |value: &Value| {
-        !(value.is_object() || value.is_array()) && question.check_answer(&Json::from(value.clone())).is_ok()
+        !(value.is_object() || value.is_array())
+            && question.check_answer(&Json::from(value.clone())).is_ok()
     };
     match question.options.as_ref().map(Json::to_value) {
         Some(Value::Array(options)) if options.iter().all(is_answer) => options,
@@ -81,7 +82,11 @@ mod tests {
         ] {
             assert_eq!(answer(typed, types, &[]), expected, "{typed}");
         }
-        assert_eq!(answer("2", &[], &[json!("1"), json!("2")]), json!("2"), "an option that is text");
+        assert_eq!(
+            answer("2", &[], &[json!("1"), json!("2")]),
+            json!("2"),
+            "an option that is text"
+        );
         assert_eq!(answer("2", &[], &[json!(1), json!(2)]), json!(2), "an option that is a number");
     }
 
@@ -96,7 +101,9 @@ mod tests {
         ] {
             assert_eq!(super::choices(&Question::new("?").with_options(options)).len(), choices);
         }
-        let member = Question::new("?").with_options(json!(["18:00"])).with_answer_schema(json!({"type": "object"}));
+        let member = Question::new("?")
+            .with_options(json!(["18:00"]))
+            .with_answer_schema(json!({"type": "object"}));
         assert!(super::choices(&member).is_empty(), "options of a member of the answer");
     }
 }

@@ -49,7 +49,8 @@ impl Held {
             return vec![line];
         }
         self.0.push(line);
-        let is_held = self.0.iter().any(|(_, text)| is_panic(text)) || self.0.iter().all(|(_, text)| text.is_empty());
+        let is_held = self.0.iter().any(|(_, text)| is_panic(text))
+            || self.0.iter().all(|(_, text)| text.is_empty());
         if is_held { Vec::new() } else { std::mem::take(&mut self.0) }
     }
 }
@@ -96,7 +97,8 @@ impl Live {
 
     /// What the executor sends its events to.
     pub(super) fn sink(&self) -> impl Fn(Event) + Send + Sync + 'static {
-        let (lines, waiting, denials) = (self.lines.clone(), Arc::clone(&self.waiting), Arc::clone(&self.denials));
+        let (lines, waiting, denials) =
+            (self.lines.clone(), Arc::clone(&self.waiting), Arc::clone(&self.denials));
         move |event| {
             if let Event::Denied { denial, .. } = &event {
                 let (mut denials, is_path) = (denials.lock(), is_path(denial));
@@ -130,8 +132,11 @@ impl Live {
             self.waiting.fetch_add(1, Ordering::Relaxed);
             let _ = self.lines.send(Message::Line(told(denial)));
         }
-        let error =
-            if let CallResult::ToolError(ToolError::HandlerRaised(raised)) = result { Some(raised) } else { None };
+        let error = if let CallResult::ToolError(ToolError::HandlerRaised(raised)) = result {
+            Some(raised)
+        } else {
+            None
+        };
         let has_panic = error.is_some_and(report::has_panic);
         // The executor still has a sender, so the channel does not close by itself.
         let _ = self.lines.send(Message::End { has_panic });
@@ -144,7 +149,11 @@ impl Live {
 
 /// The path that was denied, if it was not for example a host or a key.
 fn path(denial: &Denial) -> Option<String> {
-    if let Ok(Request::File { path, .. }) = Request::parse(&denial.request) { Some(path.to_string()) } else { None }
+    if let Ok(Request::File { path, .. }) = Request::parse(&denial.request) {
+        Some(path.to_string())
+    } else {
+        None
+    }
 }
 
 fn is_path(denial: &Denial) -> bool {
@@ -153,8 +162,9 @@ fn is_path(denial: &Denial) -> bool {
 
 /// Whether a path is a file at the top, such as `/pyvenv.cfg`: a grant for its directory would be one for all files.
 pub(super) fn is_top_file(denial: &Denial) -> bool {
-    path(denial)
-        .is_some_and(|path| path.rsplit_once('/').is_some_and(|(above, name)| above.is_empty() && name.contains('.')))
+    path(denial).is_some_and(|path| {
+        path.rsplit_once('/').is_some_and(|(above, name)| above.is_empty() && name.contains('.'))
+    })
 }
 
 /// Whether a path is where systems keep files for all programs, such as `/etc/localtime`.

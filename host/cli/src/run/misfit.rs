@@ -10,17 +10,24 @@ use crate::printer::Printer;
 use crate::{clean, files, json_slip};
 
 /// Tells what does not fit of the arguments, and how to see what would.
-pub(crate) fn tell(printer: &Printer, call: &CallArgs, again: &Again, text: &str, faults: &[Fault]) {
+pub(crate) fn tell(
+    printer: &Printer,
+    call: &CallArgs,
+    again: &Again,
+    text: &str,
+    faults: &[Fault],
+) {
     let typed = call.tool.iter().chain(&call.arguments).last().map(String::as_str);
     let is_read = typed.is_some_and(|typed| typed == "-" || typed.starts_with('@'));
     let place = files::place_of_arguments(typed);
     let read = if is_read { format!(" from {place}") } else { String::new() };
     printer.note("error", &format!("the arguments{read} do not fit the tool's parameters"));
     // Beside a size that is over the limit this would be beside the point.
-    let is_empty =
-        text.trim().is_empty() && faults.iter().any(|fault| matches!(fault.kind, FaultKind::Required { .. }));
+    let is_empty = text.trim().is_empty()
+        && faults.iter().any(|fault| matches!(fault.kind, FaultKind::Required { .. }));
     if is_empty {
-        printer.point("error", &format!("{place} is empty, or only white space, which means `{{}}`"));
+        printer
+            .point("error", &format!("{place} is empty, or only white space, which means `{{}}`"));
     }
     for fault in faults {
         printer.point("error", &fault.to_string());
@@ -32,9 +39,13 @@ pub(crate) fn tell(printer: &Printer, call: &CallArgs, again: &Again, text: &str
         return;
     }
     let is_syntax = faults.iter().any(|fault| matches!(fault.kind, FaultKind::Syntax { .. }));
-    let text = call.tool.iter().chain(&call.arguments).find(|word| word.trim_start().starts_with('{'));
+    let text =
+        call.tool.iter().chain(&call.arguments).find(|word| word.trim_start().starts_with('{'));
     if let Some(meant) = text.filter(|_| is_syntax).and_then(|text| json_slip::meant(text)) {
-        printer.note("hint", &format!("did you mean {}?", quoted(&clean::json_line(&meant.to_string()))));
+        printer.note(
+            "hint",
+            &format!("did you mean {}?", quoted(&clean::json_line(&meant.to_string()))),
+        );
         return;
     }
     let inspect = again.command("inspect", &[], &[&call.component.to_string_lossy()]);

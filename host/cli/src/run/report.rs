@@ -7,8 +7,9 @@ use std::fmt::Display;
 use serde::Serialize;
 use serde_json::Value;
 use toolcell::{
-    CallResult, DEFAULT_MEMORY, Definition, Exit, Halt, HandlerError, Json, LimitHit, LimitKind, Media, Outcome,
-    Output, Part, Question, Raised, RaisedKind, Refusal, Resource, ReturnRule, Timeout, Tool, ToolError,
+    CallResult, DEFAULT_MEMORY, Definition, Exit, Halt, HandlerError, Json, LimitHit, LimitKind,
+    Media, Outcome, Output, Part, Question, Raised, RaisedKind, Refusal, Resource, ReturnRule,
+    Timeout, Tool, ToolError,
 };
 use toolcell_build::{SourceLine, shown_lines};
 
@@ -36,9 +37,8 @@ pub(super) fn show(
 ) -> Result<(), Failure> {
     match result {
         CallResult::Outcome(Outcome::Ok(output)) => ok(printer, output),
-        CallResult::Outcome(Outcome::Error(error)) => {
-            handler_error(printer, error).map(|()| not_granted(printer, typed, tool.definition(), &error.message))
-        }
+        CallResult::Outcome(Outcome::Error(error)) => handler_error(printer, error)
+            .map(|()| not_granted(printer, typed, tool.definition(), &error.message)),
         CallResult::Outcome(Outcome::AskUser(question)) => self::question(printer, question),
         CallResult::Outcome(Outcome::Halt(Halt { reason, result, .. })) => {
             value(printer, result)?;
@@ -73,7 +73,9 @@ fn ok(printer: &Printer, output: &Output) -> Result<(), Failure> {
         printer.note("message", &clean::note(message));
     }
     for part in &output.parts {
-        let media = |Media { mime_type, data }: &Media| format!("{mime_type}, {}", Size(data.len() as u64).rounded());
+        let media = |Media { mime_type, data }: &Media| {
+            format!("{mime_type}, {}", Size(data.len() as u64).rounded())
+        };
         match part {
             Part::Text { text } => printer.note("text", &clean::note(text)),
             Part::Image(image) => printer.note("image", &media(image)),
@@ -83,7 +85,8 @@ fn ok(printer: &Printer, output: &Output) -> Result<(), Failure> {
                 printer.note("resource", &clean::note(&format!("{uri}, {size}")));
             }
             Part::ResourceLink { uri, name, .. } => {
-                let link = name.as_ref().map_or_else(|| uri.clone(), |name| format!("{name} {uri}"));
+                let link =
+                    name.as_ref().map_or_else(|| uri.clone(), |name| format!("{name} {uri}"));
                 printer.note("link", &clean::note(&link));
             }
         }
@@ -105,27 +108,38 @@ struct Told<'a> {
 
 fn handler_error(printer: &Printer, error: &HandlerError) -> Result<(), Failure> {
     let HandlerError { message, data, retryable, retry_after_ms, .. } = error;
-    printer.json(&Told { error: message, data: data.as_ref(), retryable: *retryable, retry_after_ms: *retry_after_ms })
+    printer.json(&Told {
+        error: message,
+        data: data.as_ref(),
+        retryable: *retryable,
+        retry_after_ms: *retry_after_ms,
+    })
 }
 
 /// Whether a tool declares a need of which nothing is granted.
 fn lacks_grants(typed: &Typed<'_>, definition: &Definition) -> bool {
-    gaps::of(typed.config, typed.component, typed.rights, definition).iter().any(|gap| gap.clause().is_some())
+    gaps::of(typed.config, typed.component, typed.rights, definition)
+        .iter()
+        .any(|gap| gap.clause().is_some())
 }
 
 /// Prints a tool's question, what it offers, and what the answer must be.
 pub(super) fn question(printer: &Printer, question: &Question) -> Result<(), Failure> {
     let mut text = vec![question.question.clone()];
     match question.options.as_ref().map(Json::to_value) {
-        Some(Value::Array(options)) => text.extend(options.iter().map(|option| format!("  - {}", plain(option)))),
+        Some(Value::Array(options)) => {
+            text.extend(options.iter().map(|option| format!("  - {}", plain(option))))
+        }
         Some(options) => text.push(format!("  {}", plain(&options))),
         None => {}
     }
     if let Some(answer) = question.answer_schema.as_ref().map(Json::to_value) {
         let members = schema::parameters(&answer);
         text.push(format!("answer: {}", schema::kind(&answer)));
-        let rows: Vec<_> =
-            members.into_iter().map(|member| vec![member.name, member.kind, member.description]).collect();
+        let rows: Vec<_> = members
+            .into_iter()
+            .map(|member| vec![member.name, member.kind, member.description])
+            .collect();
         if !rows.is_empty() {
             text.push(table::columns(2, usize::MAX, &rows));
         }
@@ -161,10 +175,18 @@ pub(super) fn has_panic(raised: &Raised) -> bool {
 /// Whether a language's own message tells what happened, and the stack has no functions of the author.
 fn has_own_message(error: &ToolError) -> bool {
     let ToolError::HandlerRaised(raised) = error else { return false };
-    raised.kind == RaisedKind::Unreachable && raised.panic_message.is_some() && raised.backtrace.is_empty()
+    raised.kind == RaisedKind::Unreachable
+        && raised.panic_message.is_some()
+        && raised.backtrace.is_empty()
 }
 
-fn tool_error(printer: &Printer, typed: &Typed<'_>, tool: &Tool, error: &ToolError, lines: &[SourceLine]) {
+fn tool_error(
+    printer: &Printer,
+    typed: &Typed<'_>,
+    tool: &Tool,
+    error: &ToolError,
+    lines: &[SourceLine],
+) {
     let mut told = serde_json::to_value(error).unwrap_or_default();
     let mut shown = error.clone();
     if let ToolError::HandlerRaised(raised) = &mut shown
@@ -180,7 +202,10 @@ fn tool_error(printer: &Printer, typed: &Typed<'_>, tool: &Tool, error: &ToolErr
         members.remove("cause");
     }
     printer.note("  reason", &reason(&told));
-    shown_lines(lines).iter().take(FRAMES).for_each(|line| printer.note("  at", &clean::note(line)));
+    shown_lines(lines)
+        .iter()
+        .take(FRAMES)
+        .for_each(|line| printer.note("  at", &clean::note(line)));
     if let (ToolError::HandlerRaised(Raised { backtrace, .. }), []) = (error, lines) {
         functions(printer, backtrace);
     }
@@ -221,7 +246,11 @@ fn is_nameless(backtrace: &[String]) -> bool {
 /// What to do about it.
 fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
     let own = tool.limits();
-    let tell = if built::is_of_project(typed.file, typed.again) { "correct it" } else { "tell its author" };
+    let tell = if built::is_of_project(typed.file, typed.again) {
+        "correct it"
+    } else {
+        "tell its author"
+    };
     let bug = if typed.is_denied || lacks_grants(typed, tool.definition()) {
         format!("what is not granted may be the cause; otherwise it is a bug in the tool: {tell}")
     } else {
@@ -237,10 +266,17 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
                 raised(typed, ("memory", "memory"), Size(typed.limits.memory), Size(own.memory))
             )
         }
-        ToolError::HandlerRaised(Raised { limit: Some(LimitHit { kind: LimitKind::Memory, .. }), .. }) => more_memory,
-        ToolError::HandlerRaised(Raised { limit: Some(LimitHit { kind, .. }), .. }) => fixed(*kind, tell),
+        ToolError::HandlerRaised(Raised {
+            limit: Some(LimitHit { kind: LimitKind::Memory, .. }),
+            ..
+        }) => more_memory,
+        ToolError::HandlerRaised(Raised { limit: Some(LimitHit { kind, .. }), .. }) => {
+            fixed(*kind, tell)
+        }
         ToolError::HandlerRaised(Raised { kind: RaisedKind::StackOverflow, .. }) => {
-            format!("the arguments may be nested too deep for the tool; otherwise it is a bug in the tool: {tell}")
+            format!(
+                "the arguments may be nested too deep for the tool; otherwise it is a bug in the tool: {tell}"
+            )
         }
         ToolError::HandlerRaised(Raised { kind: RaisedKind::HostPanic, .. }) => {
             "this is a bug in toolcell, not in the tool: the message above says where".to_owned()
@@ -259,10 +295,15 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
             )
         }
         ToolError::HandlerExit(_) => "try again".to_owned(),
-        ToolError::Timeout(Timeout::Fuel { .. }) => raise(typed, "fuel", Count(typed.limits.fuel), Count(own.fuel)),
+        ToolError::Timeout(Timeout::Fuel { .. }) => {
+            raise(typed, "fuel", Count(typed.limits.fuel), Count(own.fuel))
+        }
         ToolError::Timeout(Timeout::Deadline { .. } | Timeout::Blocked { .. }) => {
             match tool.definition().max_execution.filter(|bound| *bound <= typed.limits.timeout) {
-                Some(bound) => format!("the tool itself allows no more than {}: give the tool less to do", Time(bound)),
+                Some(bound) => format!(
+                    "the tool itself allows no more than {}: give the tool less to do",
+                    Time(bound)
+                ),
                 None => raise(typed, "timeout", Time(typed.limits.timeout), Time(own.timeout)),
             }
         }
@@ -270,9 +311,13 @@ fn hint(typed: &Typed<'_>, tool: &Tool, error: &ToolError) -> String {
             let (by_all, own) = (Size(typed.limits.result), Size(own.result));
             raise_or(typed, ("result", "max-result"), by_all, own, "ask the tool for less")
         }
-        ToolError::InvalidReturn(ReturnRule::TooManyParts { .. }) => "ask the tool for less".to_owned(),
+        ToolError::InvalidReturn(ReturnRule::TooManyParts { .. }) => {
+            "ask the tool for less".to_owned()
+        }
         ToolError::InvalidReturn(_) => format!("a bug in the tool: {tell}"),
-        ToolError::NotFound => "this tool has no handler here: the program that offers it answers its calls".to_owned(),
+        ToolError::NotFound => {
+            "this tool has no handler here: the program that offers it answers its calls".to_owned()
+        }
         ToolError::EncodingFailed(_) => "look at the result with `--json`".to_owned(),
     }
 }
@@ -315,16 +360,28 @@ fn raise_or<T: PartialOrd + Display>(
 }
 
 /// The first part of that: where it is raised, and what it is now.
-fn raised<T: PartialOrd + Display>(typed: &Typed<'_>, (limit, option): (&str, &str), by_all: T, own: T) -> String {
+fn raised<T: PartialOrd + Display>(
+    typed: &Typed<'_>,
+    (limit, option): (&str, &str),
+    by_all: T,
+    own: T,
+) -> String {
     match &typed.section {
-        Some(section) if own < by_all => format!("raise `{limit}` in [{section}.limits] (now {own})"),
+        Some(section) if own < by_all => {
+            format!("raise `{limit}` in [{section}.limits] (now {own})")
+        }
         Some(_) | None => format!("raise `--{option}` (now {by_all})"),
     }
 }
 
 fn refused(printer: &Printer, typed: &Typed<'_>, refusal: &Refusal) {
     if let Refusal::UnsetSecret(names) = refusal {
-        return unset::refused(printer, refusal, names.iter().filter_map(|name| typed.unset.get(name)), typed.tool);
+        return unset::refused(
+            printer,
+            refusal,
+            names.iter().filter_map(|name| typed.unset.get(name)),
+            typed.tool,
+        );
     }
     let Refusal::InvalidArguments(faults) = refusal else {
         // What to do with an answer is said by the options of this command, and once.

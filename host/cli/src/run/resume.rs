@@ -15,8 +15,12 @@ const MAX_REPEATED: usize = 4096;
 /// How to go on, in words and as a command.
 pub(super) fn hint(typed: &Typed<'_>, question: &Question) -> String {
     let Typed { args, .. } = typed;
-    let mut words =
-        vec![env::program(), "run".into(), args.call.component.to_string_lossy().into_owned(), typed.tool.to_owned()];
+    let mut words = vec![
+        env::program(),
+        "run".into(),
+        args.call.component.to_string_lossy().into_owned(),
+        typed.tool.to_owned(),
+    ];
     let mut before = "to answer, replace ANSWER with your answer:";
     if let Some(arguments) = repeated(typed) {
         words.push(arguments);
@@ -40,7 +44,9 @@ pub(super) fn hint(typed: &Typed<'_>, question: &Question) -> String {
         option("--context", context);
     }
     // Sealed, it is a JSON string of plain characters.
-    if let Some(Ok(state)) = question.state.as_ref().map(|state| serde_json::from_str(state.as_str())) {
+    if let Some(Ok(state)) =
+        question.state.as_ref().map(|state| serde_json::from_str(state.as_str()))
+    {
         option("--state", state);
     }
     let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
@@ -50,7 +56,12 @@ pub(super) fn hint(typed: &Typed<'_>, question: &Question) -> String {
 /// The arguments as one word of a further command: their file, or their text. `None` if only standard input has them.
 pub(super) fn repeated(typed: &Typed<'_>) -> Option<String> {
     let Typed { args, arguments, .. } = typed;
-    let given = args.call.tool.iter().chain(&args.call.arguments).find(|word| *word == "-" || word.starts_with('@'));
+    let given = args
+        .call
+        .tool
+        .iter()
+        .chain(&args.call.arguments)
+        .find(|word| *word == "-" || word.starts_with('@'));
     if let Some(file) = given.filter(|word| *word != "-") {
         return Some(file.clone());
     }
@@ -62,11 +73,17 @@ pub(super) fn repeated(typed: &Typed<'_>) -> Option<String> {
 pub(super) fn remedy(fault: ResumeFault) -> &'static str {
     match fault {
         ResumeFault::Missing => "repeat the `--state` that came with the question",
-        ResumeFault::Tampered => "copy `--state` whole, and use the state directory of the call that asked",
-        ResumeFault::Expired | ResumeFault::Upgraded => "leave out `--answer` and `--state`: the tool asks again",
+        ResumeFault::Tampered => {
+            "copy `--state` whole, and use the state directory of the call that asked"
+        }
+        ResumeFault::Expired | ResumeFault::Upgraded => {
+            "leave out `--answer` and `--state`: the tool asks again"
+        }
         ResumeFault::Foreign => "with `--tenant`, name the tenant of the call that asked",
         ResumeFault::OtherTool => "call the tool that asked",
-        ResumeFault::OtherArguments => "pass the same arguments as in the call that asked the question",
+        ResumeFault::OtherArguments => {
+            "pass the same arguments as in the call that asked the question"
+        }
     }
 }
 

@@ -12,12 +12,18 @@ const FILE_ERRORS: [&str; 5] = ["open", "no such file", "not found", "bad file",
 
 /// Tells what a tool that failed declares and is not granted: the tool's own words may not say that a grant is missing. A
 /// command has no directory for a path that is not granted, and asks the host for nothing: its words name the path.
-pub(super) fn not_granted(printer: &Printer, typed: &Typed<'_>, definition: &Definition, words: &str) {
+pub(super) fn not_granted(
+    printer: &Printer,
+    typed: &Typed<'_>,
+    definition: &Definition,
+    words: &str,
+) {
     let gaps = gaps::of(typed.config, typed.component, typed.rights, definition);
     let is_of_files = FILE_ERRORS.iter().any(|error| words.to_ascii_lowercase().contains(error));
     let named = path(words, typed.rights).filter(|_| typed.is_command && is_of_files);
-    let named =
-        named.map(|path| clean::note(&clean::shown(&format!("names `{path}`, which is not granted"))).into_owned());
+    let named = named.map(|path| {
+        clean::note(&clean::shown(&format!("names `{path}`, which is not granted"))).into_owned()
+    });
     let clauses: Vec<_> = gaps.iter().filter_map(Gap::clause).chain(named).collect();
     for clause in &clauses {
         printer.note("note", &format!("`{}` {clause}", typed.tool));
@@ -52,7 +58,10 @@ mod tests {
     fn a_path_that_is_not_granted_is_found_in_words() {
         for (words, expected) in [
             ("open /data/a.txt: Bad file number (exit status 1)", Some("/data/a.txt")),
-            ("No such file or directory @ rb_sysopen - /data/notes.txt (Errno::ENOENT)", Some("/data/notes.txt")),
+            (
+                "No such file or directory @ rb_sysopen - /data/notes.txt (Errno::ENOENT)",
+                Some("/data/notes.txt"),
+            ),
             ("error: '/a', '/b'", Some("/a")),
             ("https://a.example/x a/b / // and /etc/localtime", None),
             ("", None),

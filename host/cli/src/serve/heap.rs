@@ -60,7 +60,9 @@ mod tests {
 
     #[test]
     fn memory_is_given_back_when_no_request_runs() {
-        for (running, now, is_expected) in [(0, 3 * GROWTH, true), (1, 3 * GROWTH, false), (0, 2 * GROWTH - 1, false)] {
+        for (running, now, is_expected) in
+            [(0, 3 * GROWTH, true), (1, 3 * GROWTH, false), (0, 2 * GROWTH - 1, false)]
+        {
             assert_eq!(is_due(running, now, GROWTH), is_expected, "{running} {now}");
         }
     }

@@ -12,13 +12,20 @@ use crate::units::counted;
 
 /// What a reload changed, in one line, and which components wait for their approval.
 pub(super) fn summary(reloaded: &Reloaded, loaded: &Loaded) -> String {
-    let waits = |problem: &&ComponentProblem| matches!(problem.reason, Reason::NotApproved | Reason::Changed);
-    let waiting = loaded.problems().iter().filter(waits).map(|problem| problem.component.clone()).collect();
+    let waits = |problem: &&ComponentProblem| {
+        matches!(problem.reason, Reason::NotApproved | Reason::Changed)
+    };
+    let waiting =
+        loaded.problems().iter().filter(waits).map(|problem| problem.component.clone()).collect();
     let told = |(what, names): (&str, &BTreeSet<String>)| {
         let names: Vec<_> = names.iter().map(String::as_str).collect();
         (!names.is_empty()).then(|| format!("{what} {}", names.join(", ")))
     };
-    let changes = [("added", &reloaded.added), ("changed", &reloaded.replaced), ("removed", &reloaded.removed)];
+    let changes = [
+        ("added", &reloaded.added),
+        ("changed", &reloaded.replaced),
+        ("removed", &reloaded.removed),
+    ];
     let mut lines: Vec<_> = changes.into_iter().filter_map(told).collect();
     if lines.is_empty() {
         lines.push("the same components as before".to_owned());
@@ -45,7 +52,10 @@ pub(super) fn told(printer: &Printer, args: &ServeArgs, loaded: &Loaded) -> Resu
         printer.note("hint", &problem.hint());
     }
     for (name, why) in loaded.in_development() {
-        printer.note("warning", &format!("development mode: `{name}` is served without approval, {why}"));
+        printer.note(
+            "warning",
+            &format!("development mode: `{name}` is served without approval, {why}"),
+        );
     }
     if args.check {
         let tools = loaded.registry().toolbox().tools().count();
@@ -66,7 +76,8 @@ pub(super) fn told(printer: &Printer, args: &ServeArgs, loaded: &Loaded) -> Resu
                 "in_development": in_development,
             }))?;
         } else {
-            let counts = [(tools, "tool"), (loaded.tenants().len(), "tenant"), (problems.len(), "problem")];
+            let counts =
+                [(tools, "tool"), (loaded.tenants().len(), "tenant"), (problems.len(), "problem")];
             printer.text(&counts.map(|(count, of)| counted(count, of)).join(", "))?;
         }
     }

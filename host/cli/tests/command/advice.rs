@@ -13,7 +13,8 @@ type Row<'a> = (&'a [&'a str], i32, &'a str, &'a str);
 fn place() -> Place {
     let place = Place::new("");
     for component in ["calculator", "clerk", "notes"] {
-        fs::copy(example(component), place.path().join(format!("{component}.wasm"))).expect("a place");
+        fs::copy(example(component), place.path().join(format!("{component}.wasm")))
+            .expect("a place");
     }
     fs::write(place.path().join("program.wasm"), command_module()).expect("a place");
     let silent = module(r#"(module (memory (export "memory") 1) (func (export "_start")))"#);
@@ -42,10 +43,30 @@ fn a_wrong_command_line_is_answered_with_what_works() {
             "write a time with its unit",
             "unexpected argument",
         ),
-        (&["run", "hello.wasm", "name=Ada", "--memory", "-1MiB"], 2, "write a size in bytes", "unexpected argument"),
-        (&["run", "hello.wasm", "name=Ada", "--seed", "-1"], 2, "write a whole number from 0", "unexpected argument"),
-        (&["run", "hello.wasm", "name=Ada", "--quiet", "-5"], 2, "unexpected argument '-5'", "no more were expected"),
-        (&["test", "--fuzz", "-3"], 2, "write a whole number from 1 to 1000000", "unexpected argument"),
+        (
+            &["run", "hello.wasm", "name=Ada", "--memory", "-1MiB"],
+            2,
+            "write a size in bytes",
+            "unexpected argument",
+        ),
+        (
+            &["run", "hello.wasm", "name=Ada", "--seed", "-1"],
+            2,
+            "write a whole number from 0",
+            "unexpected argument",
+        ),
+        (
+            &["run", "hello.wasm", "name=Ada", "--quiet", "-5"],
+            2,
+            "unexpected argument '-5'",
+            "no more were expected",
+        ),
+        (
+            &["test", "--fuzz", "-3"],
+            2,
+            "write a whole number from 1 to 1000000",
+            "unexpected argument",
+        ),
         (&["test", "--fuzz", "abc"], 2, "write a whole number from 1 to 1000000", "invalid digit"),
         (
             &["batch", "hello.wasm", "--calls", "-", "--max-concurrency", "x"],
@@ -100,7 +121,10 @@ fn a_wrong_command_line_is_answered_with_what_works() {
     for (words, status, told, untold) in rows {
         let shown = place.typed(words);
         assert_eq!(shown.status, *status, "{words:?}: {shown}");
-        assert!(shown.stderr.contains(told) && !shown.stderr.contains(untold), "{words:?}: {shown}");
+        assert!(
+            shown.stderr.contains(told) && !shown.stderr.contains(untold),
+            "{words:?}: {shown}"
+        );
     }
 }
 
@@ -132,7 +156,16 @@ fn a_tenant_without_a_configuration_is_an_error() {
 fn a_state_directory_that_is_unusable_is_the_hosts_error() {
     let place = place();
     for grant in ["kv=write *", "directory=write /data=data"] {
-        let words = ["run", "notes.wasm", "action=list", "--grant", "kv=write *", "--grant", grant, "--state-dir"];
+        let words = [
+            "run",
+            "notes.wasm",
+            "action=list",
+            "--grant",
+            "kv=write *",
+            "--grant",
+            grant,
+            "--state-dir",
+        ];
         let shown = place.typed(&[&words[..], &["token"]].concat());
         assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
         assert!(shown.stderr.contains("the state directory `token` cannot be used\n"), "{shown}");
@@ -147,7 +180,8 @@ fn a_request_that_no_call_can_make_has_no_lines_to_paste() {
     let explained = place.typed(&["explain", "hello.wasm", "kv write a"]);
     assert_eq!(explained.status, 21, "{explained}");
     assert!(
-        explained.stderr.starts_with("note: no call can make this request") && !explained.stderr.contains("hint"),
+        explained.stderr.starts_with("note: no call can make this request")
+            && !explained.stderr.contains("hint"),
         "{explained}"
     );
 }
@@ -167,8 +201,14 @@ fn a_file_at_the_top_is_not_proposed_as_a_directory() {
 fn a_directory_around_a_granted_one_leaves_it_its_name() {
     let place = place();
     for (access, told) in [
-        ("read", r#"directories = [{ name = "/data", path = "data", access = "read" }, { name = "/", path = "#),
-        ("write", r#"# "/" cannot be granted beside "/data" of line 4: let the tool use files below "/data""#),
+        (
+            "read",
+            r#"directories = [{ name = "/data", path = "data", access = "read" }, { name = "/", path = "#,
+        ),
+        (
+            "write",
+            r#"# "/" cannot be granted beside "/data" of line 4: let the tool use files below "/data""#,
+        ),
     ] {
         place.write(&format!(
             "[components.clerk]\npath = \"clerk.wasm\"\n[components.clerk.grants]\n\
@@ -191,6 +231,10 @@ fn variables_that_python_reads_are_no_alarm() {
         );
         fs::write(place.path().join("tool.wasm"), module(&text)).expect("a file");
         let shown = place.typed(&["learn", "--as", "command", "tool.wasm", "{}"]);
-        assert_eq!((shown.status, shown.stderr.contains("read its environment variables")), (0, is_told), "{shown}");
+        assert_eq!(
+            (shown.status, shown.stderr.contains("read its environment variables")),
+            (0, is_told),
+            "{shown}"
+        );
     }
 }

@@ -34,8 +34,14 @@ fn rows(away: &str) -> [Vec<Row>; 10] {
         file("a/../../planted"),
         file("..\\planted"),
         vec![row(Entry::Symlink, "link", away), row(Entry::File, "link/planted", "planted")],
-        vec![row(Entry::HardLink, "planted", &format!("{away}/kept")), row(Entry::File, "planted", "planted")],
-        vec![row(Entry::Pax, "pax", &format!("{} {pax}", pax.len() + 3)), row(Entry::File, "plain", "planted")],
+        vec![
+            row(Entry::HardLink, "planted", &format!("{away}/kept")),
+            row(Entry::File, "planted", "planted"),
+        ],
+        vec![
+            row(Entry::Pax, "pax", &format!("{} {pax}", pax.len() + 3)),
+            row(Entry::File, "plain", "planted"),
+        ],
         vec![row(Entry::Device, "planted", ""), row(Entry::Pipe, "planted", "")],
     ]
 }
@@ -53,7 +59,8 @@ fn tar(rows: &[Row]) -> Vec<u8> {
             Entry::Pax => (b'x', "", content.as_str()),
         };
         let mut head = [0; 512];
-        let mut put = |at: usize, text: &str| head[at..at + text.len()].copy_from_slice(text.as_bytes());
+        let mut put =
+            |at: usize, text: &str| head[at..at + text.len()].copy_from_slice(text.as_bytes());
         put(0, name);
         put(100, "0000644\0");
         put(124, &format!("{:011o}\0", content.len()));
@@ -98,8 +105,14 @@ fn zip(rows: &[Row]) -> Vec<u8> {
         };
         let [size, at] = [content.len(), archive.len()].map(|number| (number as u32).to_le_bytes());
         let length = (name.len() as u16).to_le_bytes();
-        let told =
-            [&[20, 0, 0, 0, 0, 0, 0, 0, 0x21, 0], &checksum(content.as_bytes())[..], &size, &size, &length, &[0; 2]];
+        let told = [
+            &[20, 0, 0, 0, 0, 0, 0, 0, 0x21, 0],
+            &checksum(content.as_bytes())[..],
+            &size,
+            &size,
+            &length,
+            &[0; 2],
+        ];
         let told = told.concat();
         archive.extend([b"PK\x03\x04", &told[..], name.as_bytes(), content.as_bytes()].concat());
         let more = [&[0; 6], &(mode << 16).to_le_bytes()[..], &at].concat();
@@ -134,9 +147,12 @@ fn an_archive_is_no_component() {
     let typed = |words: &[&str]| {
         let mut command = command();
         command.current_dir(&work).args(words);
-        for (name, folder) in
-            [("HOME", "home"), ("TMPDIR", "tmp"), ("XDG_CACHE_HOME", "home"), ("XDG_STATE_HOME", "home")]
-        {
+        for (name, folder) in [
+            ("HOME", "home"),
+            ("TMPDIR", "tmp"),
+            ("XDG_CACHE_HOME", "home"),
+            ("XDG_STATE_HOME", "home"),
+        ] {
             command.env(name, path(folder));
         }
         let output = command.output().expect("the binary runs");
@@ -163,7 +179,11 @@ fn an_archive_is_no_component() {
                 assert!(said.contains(expected) && said.contains("hint: "), "{words:?}: {said}");
             }
             below(root.path(), &mut after);
-            assert!(before == after, "{:?}", after.difference(&before).map(|(path, _)| path).collect::<Vec<_>>());
+            assert!(
+                before == after,
+                "{:?}",
+                after.difference(&before).map(|(path, _)| path).collect::<Vec<_>>()
+            );
             assert!(after.iter().all(|(path, _)| !path.ends_with("planted")), "{expected}");
         }
     }

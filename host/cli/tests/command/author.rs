@@ -62,11 +62,28 @@ export default tool({ name: "greet", description: "Counts.", parameters, handler
     assert_eq!(place.typed(&["new", "greeter", "--lang", "js"]).status, 0);
     let fine = place.typed(&["test", "greeter", "--fuzz", "20", "--coverage", "--json"]);
     let json = fine.json();
-    assert_eq!((fine.status, &json["fuzz"][0]["calls"], &json["fuzz"][0]["failures"]), (0, &json!(20), &json!([])));
+    assert_eq!(
+        (fine.status, &json["fuzz"][0]["calls"], &json["fuzz"][0]["failures"]),
+        (0, &json!(20), &json!([]))
+    );
     assert_eq!(json["coverage"][0]["unseen_parameters"], json!([]), "{json}");
     fs::write(place.path().join("greeter/src/tool.js"), FAULTY).expect("a file");
-    fs::write(place.path().join("greeter/cases.yaml"), "cases: [{ name: none, expect: { ok: [] } }]").expect("a file");
-    let words = ["test", "greeter", "--fuzz", "40", "--fuzz-seed", "3", "--coverage", "--junit", "report.xml"];
+    fs::write(
+        place.path().join("greeter/cases.yaml"),
+        "cases: [{ name: none, expect: { ok: [] } }]",
+    )
+    .expect("a file");
+    let words = [
+        "test",
+        "greeter",
+        "--fuzz",
+        "40",
+        "--fuzz-seed",
+        "3",
+        "--coverage",
+        "--junit",
+        "report.xml",
+    ];
     let found = place.typed(&words);
     assert_eq!(found.status, 1, "{found}");
     assert!(found.stderr.contains("note: making 40 calls with generated arguments\n"), "{found}");
@@ -81,7 +98,10 @@ export default tool({ name: "greet", description: "Counts.", parameters, handler
     }
     assert_eq!(place.typed(&words).stdout, found.stdout, "the same seed finds the same");
     let report = fs::read_to_string(place.path().join("report.xml")).expect("a report");
-    assert!(report.contains("tests=\"2\" failures=\"1\"") && report.contains("name=\"fuzz: "), "{report}");
+    assert!(
+        report.contains("tests=\"2\" failures=\"1\"") && report.contains("name=\"fuzz: "),
+        "{report}"
+    );
 }
 
 /// Also with `--quiet`, which prints nothing of a tool's log; and in a project's folder the hint is for its author.
@@ -95,17 +115,22 @@ export default tool({ name: "greet", description: "Throws.", handler: () => { th
     assert_eq!(place.typed(&["build", "greeter"]).status, 0);
     let quiet = place.typed(&["run", "--quiet", "greeter", "{}"]);
     assert!(
-        quiet.status == 20 && quiet.stderr.starts_with("error: the tool aborted: RangeError: too many\n"),
+        quiet.status == 20
+            && quiet.stderr.starts_with("error: the tool aborted: RangeError: too many\n"),
         "{quiet}"
     );
-    fs::copy(place.path().join("greeter/greeter.wasm"), place.path().join("copied.wasm")).expect("a copy");
+    fs::copy(place.path().join("greeter/greeter.wasm"), place.path().join("copied.wasm"))
+        .expect("a copy");
     for (component, hint) in [
         ("greeter", "a bug in the tool: correct it"),
         ("greeter/greeter.wasm", "a bug in the tool: correct it"),
         ("copied.wasm", "a bug in the tool: tell its author"),
     ] {
         let shown = place.typed(&["run", component, "{}"]);
-        assert!(shown.stderr.contains(hint) && shown.stderr.matches("too many").count() == 1, "{shown}");
+        assert!(
+            shown.stderr.contains(hint) && shown.stderr.matches("too many").count() == 1,
+            "{shown}"
+        );
         assert!(
             !shown.stderr.contains("\nin: ") && !shown.stderr.contains("func["),
             "no frame of the runtime: {shown}"
@@ -134,10 +159,15 @@ fn a_project_is_built_and_tested_after_each_change() {
     let good = fs::read_to_string(&source).expect("the tool");
     // In one step, so that no build sees half of it.
     let next = place.path().join("next.js");
-    let change = |text: &str| fs::write(&next, text).and_then(|()| fs::rename(&next, &source)).expect("a file");
+    let change = |text: &str| {
+        fs::write(&next, text).and_then(|()| fs::rename(&next, &source)).expect("a file")
+    };
     signals_by_default();
     let mut dev = place.command();
-    dev.args(["dev", "greeter", "--watch", "20ms"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    dev.args(["dev", "greeter", "--watch", "20ms"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = dev.spawn().expect("the binary runs");
     let mut told = BufReader::new(child.stderr.take().expect("piped")).lines();
     let mut until_it_waits = || {
@@ -177,20 +207,25 @@ fn a_python_project_says_how_its_toolchain_is_installed() {
     let made = place.typed(&["new", "greeter", "--lang", "python", "--json"]).json();
     assert!(made["files"].as_array().expect("files").contains(&json!("tool.py")), "{made}");
     let version = include_str!("../../../../tests/languages/requirements.txt");
-    let version = version.lines().find_map(|line| line.strip_prefix("componentize-py==")).expect("a version");
+    let version =
+        version.lines().find_map(|line| line.strip_prefix("componentize-py==")).expect("a version");
     let programs = place.path().join("other");
     let install = |folder: &Path, version: &str| {
         fs::create_dir_all(folder).expect("a folder");
         let program = folder.join("componentize-py");
-        fs::write(&program, format!("#!/bin/sh\necho componentize-py {version}\n")).expect("a file");
+        fs::write(&program, format!("#!/bin/sh\necho componentize-py {version}\n"))
+            .expect("a file");
         fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("a program");
     };
     let told = |why: &str| {
         let shown = place.shown(place.command().args(["build", "greeter"]).env("PATH", &programs));
         let message = format!("error: Python tools are built by componentize-py: {why}\n");
-        let command =
-            format!("python3 -m venv greeter/.venv && greeter/.venv/bin/pip install componentize-py=={version}");
-        let hint = format!("hint: install it with `{command}` (Debian has venv in the package python3-venv)\n");
+        let command = format!(
+            "python3 -m venv greeter/.venv && greeter/.venv/bin/pip install componentize-py=={version}"
+        );
+        let hint = format!(
+            "hint: install it with `{command}` (Debian has venv in the package python3-venv)\n"
+        );
         assert!(shown.status == 1 && shown.stderr.ends_with(&(message + &hint)), "{shown}");
     };
     told("it is not installed");
@@ -206,19 +241,27 @@ fn a_build_that_takes_long_tells_its_steps_when_they_begin() {
     let place = Place::new("");
     assert_eq!(place.typed(&["new", "greeter", "--lang", "python"]).status, 0);
     let version = include_str!("../../../../tests/languages/requirements.txt");
-    let version = version.lines().find_map(|line| line.strip_prefix("componentize-py==")).expect("a version");
-    let (program, go) = (place.path().join("greeter/.venv/bin/componentize-py"), place.path().join("go"));
+    let version =
+        version.lines().find_map(|line| line.strip_prefix("componentize-py==")).expect("a version");
+    let (program, go) =
+        (place.path().join("greeter/.venv/bin/componentize-py"), place.path().join("go"));
     fs::create_dir_all(program.parent().expect("a folder")).expect("a folder");
     let go_on = go.display();
     let waits = format!("mkfifo '{go_on}'; read line < '{go_on}'; echo 'out of cheese'; exit 1");
-    let script =
-        format!("#!/bin/sh\nif [ \"$1\" = --version ]; then echo componentize-py {version}; exit; fi\n{waits}\n");
+    let script = format!(
+        "#!/bin/sh\nif [ \"$1\" = --version ]; then echo componentize-py {version}; exit; fi\n{waits}\n"
+    );
     fs::write(&program, script).expect("a file");
     fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("a program");
     let mut build = place.command();
-    build.args(["build", "greeter"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    build
+        .args(["build", "greeter"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
     let mut child = build.spawn().expect("the binary runs");
-    let mut told = BufReader::new(child.stderr.take().expect("piped")).lines().map(|line| line.expect("text"));
+    let mut told =
+        BufReader::new(child.stderr.take().expect("piped")).lines().map(|line| line.expect("text"));
     assert_eq!(told.next(), Some(format!("note: looking for componentize-py {version}")));
     let step = "note: componentize-py makes a component of `tool.py`, which takes some seconds";
     assert_eq!(told.next().as_deref(), Some(step));
@@ -226,7 +269,11 @@ fn a_build_that_takes_long_tells_its_steps_when_they_begin() {
     assert!(told.any(|line| line.contains("out of cheese")));
     assert_eq!(child.wait().expect("it ends").code(), Some(1));
     fs::remove_file(&go).expect("a file");
-    fs::write(&program, fs::read_to_string(&program).expect("the script").replace(&waits, "exit 1")).expect("a file");
+    fs::write(
+        &program,
+        fs::read_to_string(&program).expect("the script").replace(&waits, "exit 1"),
+    )
+    .expect("a file");
     let quiet = place.typed(&["build", "greeter", "--quiet"]);
     assert!(quiet.status == 1 && !quiet.stderr.contains("note: "), "{quiet}");
 }
@@ -261,7 +308,11 @@ fn a_compilation_that_takes_long_is_told_when_it_begins() {
     place.approve();
     let optimising = note.replace("compiling", "optimising");
     let checked = typed("five", &["check"]);
-    assert_eq!(checked.stderr.matches(&note).count() + checked.stderr.matches(&optimising).count(), 2, "{checked}");
+    assert_eq!(
+        checked.stderr.matches(&note).count() + checked.stderr.matches(&optimising).count(),
+        2,
+        "{checked}"
+    );
     assert!(!typed("five", &["check"]).stderr.contains("component of"));
 }
 
@@ -271,7 +322,10 @@ fn faults_are_told_with_their_place_and_a_hint() {
     let told = |words: &[&str], status: i32, part: &str| {
         let typed = place.typed(words);
         assert_eq!(typed.status, status, "{typed:?}");
-        assert!(typed.stderr.contains(part) && typed.stderr.contains("hint: "), "{words:?}: {typed:?}");
+        assert!(
+            typed.stderr.contains(part) && typed.stderr.contains("hint: "),
+            "{words:?}: {typed:?}"
+        );
     };
     told(&["new", "x", "--lang", "cobol"], 2, "there is no language `cobol`");
     told(&["build", "nowhere"], 1, "nowhere");
@@ -283,7 +337,10 @@ fn faults_are_told_with_their_place_and_a_hint() {
     for (source, problem) in [
         ("throw 'no'", "tool.js: a value that is not an Error was thrown: no"),
         ("await new Promise(() => {})", "tool.js: the promise never settles"),
-        ("import { nope } from 'toolcell'", "tool.js: SyntaxError: Could not find export 'nope' in module 'toolcell'"),
+        (
+            "import { nope } from 'toolcell'",
+            "tool.js: SyntaxError: Could not find export 'nope' in module 'toolcell'",
+        ),
         ("1", "tool.js: TypeError: no tool was made"),
     ] {
         fs::write(place.path().join("greeter/src/tool.js"), source).expect("a file");
@@ -310,14 +367,18 @@ fn faults_are_told_with_their_place_and_a_hint() {
     let tool = "import { tool } from 'toolcell'; tool({ name: 'greet', description: 'Greets.', handler: () => 1, output: { minimum: 'x' } })";
     fs::write(place.path().join("greeter/src/tool.js"), tool).expect("a file");
     let built = place.typed(&["build", "greeter"]);
-    assert!(built.status == 0 && built.stderr.contains("greet: output/minimum must be a number"), "{built:?}");
+    assert!(
+        built.status == 0 && built.stderr.contains("greet: output/minimum must be a number"),
+        "{built:?}"
+    );
 }
 
 /// Every program is a script that writes its variables to a file. None makes a component, so each build fails at its end.
 #[test]
 fn the_programs_of_a_build_get_no_secret_variable() {
     let version = include_str!("../../../../tests/languages/requirements.txt");
-    let version = version.lines().find_map(|line| line.strip_prefix("componentize-py==")).expect("a version");
+    let version =
+        version.lines().find_map(|line| line.strip_prefix("componentize-py==")).expect("a version");
     for (language, programs, starts) in [
         ("python", &["greeter/.venv/bin/componentize-py"][..], 2),
         ("c", &["greeter/.venv/bin/python"], 2),
@@ -341,12 +402,19 @@ fn the_programs_of_a_build_get_no_secret_variable() {
         for word in ["build", "test"] {
             let path = format!("{here}/bin:{}", std::env::var("PATH").expect("it is set"));
             let mut command = place.command();
-            command.args([word, "greeter"]).env("PATH", path).env("HTTPS_PROXY", "http://proxy.example");
+            command
+                .args([word, "greeter"])
+                .env("PATH", path)
+                .env("HTTPS_PROXY", "http://proxy.example");
             command.env("DEPLOY_KEY", "hunter2").env("CARGO_REGISTRY_TOKEN", "hunter2");
             let shown = place.shown(&mut command);
             assert_ne!(shown.status, 0, "{shown}");
             let variables = fs::read_to_string(&seen).expect("a program was started");
-            assert_eq!(variables.matches("HTTPS_PROXY='http://proxy.example'").count(), starts, "{language}: {shown}");
+            assert_eq!(
+                variables.matches("HTTPS_PROXY='http://proxy.example'").count(),
+                starts,
+                "{language}: {shown}"
+            );
             assert!(!variables.contains("hunter2"), "{language}: {variables}");
             fs::remove_file(&seen).expect("a file");
         }

@@ -45,7 +45,10 @@ fn what_is_no_usable_component() {
         let json = typed(&["run", path, "greet", "--json"]);
         let error = &json.json()["error"];
         assert!(error["message"].as_str().unwrap().contains(message), "{json}");
-        assert!(error["kind"].is_string() && error["hint"].is_string() && json.stderr.is_empty(), "{json}");
+        assert!(
+            error["kind"].is_string() && error["hint"].is_string() && json.stderr.is_empty(),
+            "{json}"
+        );
     }
 }
 
@@ -70,15 +73,25 @@ fn what_is_no_file() {
         (&folder, "is a directory"),
     ] {
         let at = format!("@{path}");
-        let commands: [&[&str]; 4] =
-            [&["run", path, "greet"], &["inspect", path], &["list", path], &["run", "hello.wasm", "greet", &at]];
+        let commands: [&[&str]; 4] = [
+            &["run", path, "greet"],
+            &["inspect", path],
+            &["list", path],
+            &["run", "hello.wasm", "greet", &at],
+        ];
         for words in commands {
             let shown = typed(words);
             assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{words:?}: {shown}");
-            assert!(shown.stderr.contains(&format!("error: `{path}` {message}\nhint: give ")), "{words:?}: {shown}");
+            assert!(
+                shown.stderr.contains(&format!("error: `{path}` {message}\nhint: give ")),
+                "{words:?}: {shown}"
+            );
         }
         let shown = typed(&["run", "hello.wasm", "greet", "{}", "--context", &at]);
-        assert!(shown.status == 2 && shown.stderr.contains("hint: this option reads no file"), "{shown}");
+        assert!(
+            shown.status == 2 && shown.stderr.contains("hint: this option reads no file"),
+            "{shown}"
+        );
     }
     // Lets the writer go: as the only reader, then without a name to open again.
     let reader = fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
@@ -95,7 +108,10 @@ fn a_component_made_to_stall_the_compiler() {
     let path = file.path().to_str().unwrap();
     let shown = typed(&["inspect", path, "--compile-time", "1s", "--no-cache"]);
     assert_eq!(shown.status, 1, "{shown}");
-    assert!(shown.stderr.contains("cannot be compiled within the limits of CPU time (1s)"), "{shown}");
+    assert!(
+        shown.stderr.contains("cannot be compiled within the limits of CPU time (1s)"),
+        "{shown}"
+    );
 }
 
 /// Its parent may die before it is tied to that one's life. It would refuse this component, with another status.
@@ -104,7 +120,11 @@ fn a_compiler_without_a_reader_does_not_begin() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut worker = command();
-    let worker = worker.args(["compile-worker", "quick/60"]).stdin(Stdio::null()).stdout(writer).stderr(Stdio::null());
+    let worker = worker
+        .args(["compile-worker", "quick/60"])
+        .stdin(Stdio::null())
+        .stdout(writer)
+        .stderr(Stdio::null());
     assert_eq!(worker.status().unwrap().code(), Some(4));
 }
 
@@ -128,7 +148,8 @@ fn a_component_made_to_stall_the_optimiser() {
 /// `check` prepares a component for the commands that use it; to look at one waits for nothing.
 #[test]
 fn a_component_is_optimised_by_check_and_not_by_inspect() {
-    let (dir, place) = (tempfile::tempdir().unwrap(), Place::new("[components.hello]\npath = \"hello.wasm\"\n"));
+    let (dir, place) =
+        (tempfile::tempdir().unwrap(), Place::new("[components.hello]\npath = \"hello.wasm\"\n"));
     let cache = dir.path().to_str().unwrap();
     let inspected = || place.typed(&["inspect", "hello", "--json", "--cache-dir", cache]).json();
     let json = inspected();
@@ -146,7 +167,8 @@ fn a_cache_has_the_size_that_was_typed() {
     let dir = tempfile::tempdir().unwrap();
     let cache = dir.path().to_str().unwrap();
     for (size, cached) in [("1KiB", false), ("1KiB", false), ("1GiB", false), ("1GiB", true)] {
-        let shown = typed(&["inspect", "hello.wasm", "--json", "--cache-dir", cache, "--cache-size", size]);
+        let shown =
+            typed(&["inspect", "hello.wasm", "--json", "--cache-dir", cache, "--cache-size", size]);
         assert_eq!((shown.status, &shown.json()["cached"]), (0, &cached.into()), "{size}: {shown}");
         assert_eq!(shown.stderr.contains("could not be kept"), size == "1KiB", "{size}: {shown}");
     }
@@ -156,7 +178,11 @@ fn a_cache_has_the_size_that_was_typed() {
 #[test]
 fn a_compiler_is_bounded_before_it_reads() {
     let mut compiler = command();
-    compiler.args(["compile-worker", "quick/7"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    compiler
+        .args(["compile-worker", "quick/7"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let mut compiler = compiler.spawn().expect("the binary runs");
     let limits = format!("/proc/{}/limits", compiler.id());
     let bounds = ["Max cpu time 7 8 seconds", "Max address space 4294967296 4294967296 bytes"];
@@ -170,7 +196,8 @@ fn a_compiler_is_bounded_before_it_reads() {
     drop(compiler.stdin.take());
     compiler.wait().expect("it ends");
     // The nineteenth field, counted from the second, which is the name in parentheses. Source: proc(5).
-    let nice = status.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(16)?.parse::<i32>().ok());
+    let nice =
+        status.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(16)?.parse::<i32>().ok());
     assert!(nice >= Some(10), "it gives way to calls: {status}");
     assert!(bounds.iter().all(|bound| seen.contains(bound)), "{seen}");
 }
@@ -189,11 +216,17 @@ fn what_is_not_granted_is_shown_all_the_same() {
     assert_eq!(shown.status, 1, "{shown}");
     assert!(shown.stdout.contains("wasi:blobstore/container@0.2.0  needs_grant"), "{shown}");
     assert!(
-        shown.stderr.contains("cannot be loaded: the component imports interfaces that are not granted"),
+        shown
+            .stderr
+            .contains("cannot be loaded: the component imports interfaces that are not granted"),
         "{shown}"
     );
     let json = typed(&["inspect", path, "--json"]).json();
-    assert_eq!((&json["loadable"], &json["error"]["kind"]), (&false.into(), &"not_granted".into()), "{json}");
+    assert_eq!(
+        (&json["loadable"], &json["error"]["kind"]),
+        (&false.into(), &"not_granted".into()),
+        "{json}"
+    );
     assert_eq!(json["imports"][0]["standing"], "needs_grant", "{json}");
 }
 
@@ -228,7 +261,10 @@ fn what_is_typed_wrongly() {
         let shown = typed(&[if own { &[][..] } else { &call }, words].concat());
         assert_eq!((shown.status, shown.stdout.as_str()), (2, ""), "{name}: {shown}");
         let last = shown.stderr.lines().last().unwrap_or_default();
-        assert!(last.starts_with("hint: ") && !shown.stderr.contains("-worker,"), "{name}: {shown}");
+        assert!(
+            last.starts_with("hint: ") && !shown.stderr.contains("-worker,"),
+            "{name}: {shown}"
+        );
         check(&format!("usage_{name}"), &shown);
     }
     let json = typed(&[&call[..], &["--json", "--timeout", "5"]].concat());

@@ -14,8 +14,7 @@ const GREET: &str = r#"{"name": "greet", "arguments": "{\"name\": \"Ada\"}"}"#;
 /// Fails: there are no arguments.
 const UNNAMED: &str = r#"{"id": "unnamed", "name": "greet"}"#;
 const ASK: &str = r#"{"id": "ask", "name": "book_table", "arguments": {"date": "2026-03-03"}}"#;
-const PLAN: &str =
-    r#"{"id": "plan", "name": "submit_plan", "arguments": {"goal": "Ship", "steps": [{"id": "a", "title": "A"}]}}"#;
+const PLAN: &str = r#"{"id": "plan", "name": "submit_plan", "arguments": {"goal": "Ship", "steps": [{"id": "a", "title": "A"}]}}"#;
 
 /// Feeds calls, one a line, to all the tools that they name.
 fn batch(calls: &[&str], words: &[&str]) -> Shown {
@@ -24,13 +23,18 @@ fn batch(calls: &[&str], words: &[&str]) -> Shown {
 }
 
 fn lines(shown: &Shown) -> Vec<Value> {
-    shown.stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{shown}"))).collect()
+    shown
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{shown}")))
+        .collect()
 }
 
 #[test]
 fn a_list_has_two_forms_and_messages_have_its_order() {
     let array = format!("[{SUM}, {GREET},\n {UNNAMED}]");
-    let openai = GREET.replacen('{', r#"{"id": "call-2", "type": "function", "function": {"#, 1) + "}";
+    let openai =
+        GREET.replacen('{', r#"{"id": "call-2", "type": "function", "function": {"#, 1) + "}";
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), format!("\u{feff}{array}\n")).unwrap();
     let path = file.path().to_str().unwrap();
@@ -42,7 +46,10 @@ fn a_list_has_two_forms_and_messages_have_its_order() {
         batch(&[&array], &["--quiet", "--max-concurrency", "1", "--timeout", "5s"]),
         typed(&["batch", "--quiet", "--calls", path, "hello.wasm", "calculator.wasm"]),
     ] {
-        assert_eq!((shown.status, shown.stdout, shown.stderr), (0, expected.stdout.clone(), String::new()));
+        assert_eq!(
+            (shown.status, shown.stdout, shown.stderr),
+            (0, expected.stdout.clone(), String::new())
+        );
     }
     for nothing in ["", "\n\n", "[]", " [ ]\n"] {
         let shown = batch(&[nothing], &[]);
@@ -69,8 +76,10 @@ fn a_halted_run_says_why_and_ends_every_call() {
         let shown = batch(calls, &["--on-tool-error", policy]);
         let printed = shown.json();
         assert_eq!((shown.status, shown.stderr.lines().count()), (status, 1), "{shown}");
-        let told =
-            format!("summary: {}: ", if calls.len() == 1 { "1 call".into() } else { format!("{} calls", calls.len()) });
+        let told = format!(
+            "summary: {}: ",
+            if calls.len() == 1 { "1 call".into() } else { format!("{} calls", calls.len()) }
+        );
         assert!(shown.stderr.starts_with(&told) && shown.stderr.contains("; p50 "), "{shown}");
         assert_eq!(printed["messages"].as_array().map(Vec::len), Some(calls.len()), "{shown}");
         assert_eq!(printed.get("halt").is_some(), status != 0, "{shown}");
@@ -79,14 +88,26 @@ fn a_halted_run_says_why_and_ends_every_call() {
         let mut events = lines(&stream);
         let last = events.pop().expect("a last line");
         assert_eq!((stream.status, events.len()), (status, 3 * calls.len()), "{stream}");
-        assert_eq!(last["type"], if status == 0 { "run_finished" } else { "run_halted" }, "{stream}");
+        assert_eq!(
+            last["type"],
+            if status == 0 { "run_finished" } else { "run_halted" },
+            "{stream}"
+        );
         if status == 0 {
             let failed = calls.iter().filter(|call| **call == UNNAMED).count();
-            assert_eq!((&last["calls"], &last["failed"]), (&json!(calls.len()), &json!(failed)), "{stream}");
+            assert_eq!(
+                (&last["calls"], &last["failed"]),
+                (&json!(calls.len()), &json!(failed)),
+                "{stream}"
+            );
         } else {
             let member = if status == 11 { "pending_tool_call_id" } else { "halt_tool_call_id" };
             for halt in [&printed["halt"], &last["halt"]] {
-                assert_eq!((&halt["halted_reason"], &halt[member]), (&json!(reason), &json!(id)), "{shown}");
+                assert_eq!(
+                    (&halt["halted_reason"], &halt[member]),
+                    (&json!(reason), &json!(id)),
+                    "{shown}"
+                );
             }
         }
     }
@@ -100,21 +121,34 @@ fn events_come_in_the_order_of_each_call() {
     let shown = batch(&[SUM, UNNAMED], &["--stream", "--max-concurrency", "1"]);
     let told: Vec<_> = lines(&shown)
         .iter()
-        .map(|event| format!("{} {}", event["type"].as_str().unwrap(), event["id"].as_str().unwrap_or_default()))
+        .map(|event| {
+            format!(
+                "{} {}",
+                event["type"].as_str().unwrap(),
+                event["id"].as_str().unwrap_or_default()
+            )
+        })
         .collect();
     let of = |id: &str| {
-        ["tool_execution_started", "tool_execution_completed", "tool_result_encoded"].map(|kind| format!("{kind} {id}"))
+        ["tool_execution_started", "tool_execution_completed", "tool_result_encoded"]
+            .map(|kind| format!("{kind} {id}"))
     };
     let last = ["run_finished ".to_owned()];
     assert_eq!(told, [&of("sum")[..], &of("unnamed"), &last].concat(), "{shown}");
     let call = r#"{"name": "services", "arguments": {}}"#;
     let shown = fed(&["batch", "mischief.wasm", "--calls", "-", "--stream"], call.as_bytes());
-    assert!(lines(&shown).iter().any(|event| event["type"] == "tool_log" && event["id"] == "call-1"), "{shown}");
+    assert!(
+        lines(&shown).iter().any(|event| event["type"] == "tool_log" && event["id"] == "call-1"),
+        "{shown}"
+    );
     let agui = batch(&[SUM, PLAN], &["--stream", "--format", "agui"]);
     let results = lines(&agui).iter().filter(|event| event["type"] == "TOOL_CALL_RESULT").count();
     assert_eq!((agui.status, results), (12, 2), "{agui}");
     let last = lines(&agui).pop().unwrap();
-    assert_eq!((&last["name"], &last["value"]["halt"]["halt_tool_call_id"]), (&json!("run_halted"), &json!("plan")));
+    assert_eq!(
+        (&last["name"], &last["value"]["halt"]["halt_tool_call_id"]),
+        (&json!("run_halted"), &json!("plan"))
+    );
 }
 
 #[test]
@@ -130,7 +164,11 @@ fn messages_in_a_providers_form() {
     ] {
         let shown = batch(&[SUM, PLAN], &["--format", format]);
         let printed = shown.json();
-        assert_eq!((shown.status, printed.pointer(pointer)), (12, Some(&json!(expected))), "{shown}");
+        assert_eq!(
+            (shown.status, printed.pointer(pointer)),
+            (12, Some(&json!(expected))),
+            "{shown}"
+        );
         assert_eq!(printed["halt"]["halted_reason"], "plan_submitted", "{shown}");
         let stream = batch(&[SUM], &["--format", format, "--stream"]);
         let has_events = ["messages", "agui"].contains(&format);
@@ -145,9 +183,24 @@ fn nothing_runs_when_one_call_cannot() {
     let table: [(&[&str], i32, &str, &str); 8] = [
         (&[SUM, SUM], 1, "two calls have the id `sum`", "its own id"),
         (&[SUM, r#"{"name": "gret"}"#], 1, "there is no tool `gret`", "did you mean `greet`?"),
-        (&[SUM, "", "{\"name\""], 1, "standard input: line 3 column 7: EOF", "write a JSON array of calls"),
-        (&["[", SUM, ",", "5]"], 1, "standard input: call 2, line 4 column 1: invalid type", "one call a line"),
-        (&[SUM, r#"{"name": "greet", "args": {}}"#], 1, "unknown field `args`", "\"arguments\": {}"),
+        (
+            &[SUM, "", "{\"name\""],
+            1,
+            "standard input: line 3 column 7: EOF",
+            "write a JSON array of calls",
+        ),
+        (
+            &["[", SUM, ",", "5]"],
+            1,
+            "standard input: call 2, line 4 column 1: invalid type",
+            "one call a line",
+        ),
+        (
+            &[SUM, r#"{"name": "greet", "args": {}}"#],
+            1,
+            "unknown field `args`",
+            "\"arguments\": {}",
+        ),
         (&[SUM, "{}"], 1, "line 2: missing field `name`", "\"name\": \"greet\""),
         (&[SUM, "nonsense"], 1, "line 2 column 2", "write a JSON array"),
         (&[&long], 1, "call 2, line 1", "write a JSON array"),
@@ -168,17 +221,30 @@ fn nothing_runs_when_one_call_cannot() {
         }
     }
     // A run that was read and cannot start is one event.
-    for (calls, reason) in [(&[SUM, SUM][..], "duplicate_call_id"), (&[r#"{"name": "gret"}"#], "unknown_tool")] {
+    for (calls, reason) in
+        [(&[SUM, SUM][..], "duplicate_call_id"), (&[r#"{"name": "gret"}"#], "unknown_tool")]
+    {
         let shown = batch(calls, &["--stream"]);
         assert_eq!((shown.status, shown.stderr.contains("\nhint: ")), (1, true), "{shown}");
-        assert_eq!((&shown.json()["type"], &shown.json()["reason"]), (&json!("error"), &json!(reason)), "{shown}");
+        assert_eq!(
+            (&shown.json()["type"], &shown.json()["reason"]),
+            (&json!("error"), &json!(reason)),
+            "{shown}"
+        );
     }
     let binary = fed(&["batch", "hello.wasm", "--calls", "-"], b"{\"name\": \"\xff\"}");
-    assert!(binary.status == 1 && binary.stderr.contains("standard input is not UTF-8 text"), "{binary}");
+    assert!(
+        binary.status == 1 && binary.stderr.contains("standard input is not UTF-8 text"),
+        "{binary}"
+    );
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len((256 << 20) + 1).unwrap();
     let huge = typed(&["batch", "hello.wasm", "--calls", file.path().to_str().unwrap()]);
-    assert!(huge.status == 1 && huge.stderr.contains("too large for a list of calls: the limit is 256MiB"), "{huge}");
+    assert!(
+        huge.status == 1
+            && huge.stderr.contains("too large for a list of calls: the limit is 256MiB"),
+        "{huge}"
+    );
     let none = typed(&["batch", "hello.wasm", "--calls", "no such file"]);
     assert!(none.status == 1 && none.stderr.contains("`no such file` does not exist"), "{none}");
     let none = typed(&["batch", "nothing", "--calls", "-", "--stream"]);
@@ -190,10 +256,22 @@ fn what_is_typed_wrongly() {
     for (words, message) in [
         (&["batch", "hello.wasm"][..], "--calls <FILE>"),
         (&["batch", "--calls", "-"], "there is no `toolcell.toml` in this directory or above it"),
-        (&["batch", "hello.wasm", "--calls", "-", "--calls-format", "open-ai"], "a similar value exists: 'openai'"),
-        (&["batch", "hello.wasm", "--calls", "-", "--max-concurrency", "0"], "write a whole number from 1 to 4000"),
-        (&["batch", "hello.wasm", "--calls", "-", "--format", "open-ai"], "a similar value exists: 'openai'"),
-        (&["batch", "hello.wasm", "--calls", "-", "--on-tool-error", "stop"], "[possible values: continue, halt]"),
+        (
+            &["batch", "hello.wasm", "--calls", "-", "--calls-format", "open-ai"],
+            "a similar value exists: 'openai'",
+        ),
+        (
+            &["batch", "hello.wasm", "--calls", "-", "--max-concurrency", "0"],
+            "write a whole number from 1 to 4000",
+        ),
+        (
+            &["batch", "hello.wasm", "--calls", "-", "--format", "open-ai"],
+            "a similar value exists: 'openai'",
+        ),
+        (
+            &["batch", "hello.wasm", "--calls", "-", "--on-tool-error", "stop"],
+            "[possible values: continue, halt]",
+        ),
         (
             &["batch", "hello.wasm", "--calls", "-", "--context", r#"{"resume": {"answer": 1}}"#],
             "a batch cannot answer a question",
@@ -215,13 +293,19 @@ fn a_tool_stands_in_one_component() {
     let hello = example("hello").display().to_string();
     for words in [&["batch", "--calls", "-"][..], &["tools"]] {
         for (components, message) in [
-            (["hello.wasm", copy], format!("error: `{hello}` and `{copy}` both offer a tool `greet`")),
+            (
+                ["hello.wasm", copy],
+                format!("error: `{hello}` and `{copy}` both offer a tool `greet`"),
+            ),
             (["hello.wasm", "hello.wasm"], format!("error: `{hello}` is named twice")),
             (["hello.wasm", "no such file"], "error: `no such file` does not exist".to_owned()),
         ] {
             let shown = typed(&[words, &components].concat());
             assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
-            assert!(shown.stderr.contains(&message) && shown.stderr.contains("\nhint: "), "{shown}");
+            assert!(
+                shown.stderr.contains(&message) && shown.stderr.contains("\nhint: "),
+                "{shown}"
+            );
         }
     }
 }
@@ -232,24 +316,34 @@ fn each_call_has_its_own_limits() {
     let calls = [spin, SUM, spin].join("\n");
     let head = ["batch", "jq.wasm", "calculator.wasm", "--calls", "-"];
     for (limit, value) in [("--timeout", "1s"), ("--fuel", "10M")] {
-        let shown = fed(&[&head[..], &[limit, value, "--max-concurrency", "3"]].concat(), calls.as_bytes());
+        let shown =
+            fed(&[&head[..], &[limit, value, "--max-concurrency", "3"]].concat(), calls.as_bytes());
         let ends = shown.json();
-        let failed: Vec<_> = ends["messages"].as_array().unwrap().iter().map(|said| &said["is_error"]).collect();
-        assert_eq!((shown.status, failed), (0, vec![&json!(true), &Value::Null, &json!(true)]), "{shown}");
+        let failed: Vec<_> =
+            ends["messages"].as_array().unwrap().iter().map(|said| &said["is_error"]).collect();
+        assert_eq!(
+            (shown.status, failed),
+            (0, vec![&json!(true), &Value::Null, &json!(true)]),
+            "{shown}"
+        );
     }
 }
 
 #[test]
 fn hundreds_of_calls() {
-    let calls: Vec<_> =
-        (0..500).map(|n| format!(r#"{{"name": "calculator", "arguments": {{"expression": "{n} + 1"}}}}"#)).collect();
+    let calls: Vec<_> = (0..500)
+        .map(|n| format!(r#"{{"name": "calculator", "arguments": {{"expression": "{n} + 1"}}}}"#))
+        .collect();
     let calls: Vec<_> = calls.iter().map(String::as_str).collect();
     let shown = batch(&calls, &[]);
     let messages = shown.json()["messages"].as_array().unwrap().clone();
     assert_eq!((shown.status, messages.len()), (0, 500));
     for (n, message) in messages.iter().enumerate() {
         let expected = (format!("call-{}", n + 1), (n + 1).to_string());
-        assert_eq!((&message["tool_call_id"], &message["content"]), (&json!(expected.0), &json!(expected.1)));
+        assert_eq!(
+            (&message["tool_call_id"], &message["content"]),
+            (&json!(expected.0), &json!(expected.1))
+        );
     }
     assert_eq!(lines(&batch(&calls, &["--stream"])).len(), 1501);
 }
@@ -271,7 +365,10 @@ fn a_reader_who_goes_away_ends_the_run() {
     BufReader::new(child.stdout.take().expect("piped")).read_line(&mut first).expect("a line");
     assert!(first.contains("tool_execution_started"), "{first}");
     let output = child.wait_with_output().expect("the binary ends");
-    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+    assert_eq!(
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()),
+        (Some(0), "")
+    );
 }
 
 #[test]
@@ -279,17 +376,28 @@ fn questions_without_a_place_for_the_key_cannot_be_answered_later() {
     let run = |call: &str| {
         let mut command = command();
         command.env_remove("XDG_STATE_HOME").args(["batch", "--calls", "-"]).arg(example("desk"));
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it runs");
         child.stdin.take().expect("piped").write_all(call.as_bytes()).expect("it reads");
         let output = child.wait_with_output().expect("it ends");
-        (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
     };
     let (status, _, stderr) = run(PLAN);
     assert!(status == Some(12) && stderr.starts_with("summary: 1 call: 1 halt; p50 "), "{stderr}");
     let (status, stdout, stderr) = run(ASK);
     assert!(status == Some(11) && stdout.contains(r#""state":"tc2."#), "{stdout}");
-    assert!(stderr.contains("this run's questions cannot be answered later") && stderr.contains("`--state-dir DIR`"));
+    assert!(
+        stderr.contains("this run's questions cannot be answered later")
+            && stderr.contains("`--state-dir DIR`")
+    );
 }
 
 #[test]
@@ -304,9 +412,16 @@ fn definitions_in_every_form() {
         ("agui", "/1/name"),
     ] {
         let shown = typed(&["tools", "calculator.wasm", "hello.wasm", "--format", format]);
-        assert_eq!((shown.status, shown.json().pointer(pointer)), (0, Some(&json!("greet"))), "{shown}");
-        let is_note =
-            |line: &str| ["calculator", "greet"].iter().any(|tool| line.starts_with(&format!("note: `{tool}` at `/")));
+        assert_eq!(
+            (shown.status, shown.json().pointer(pointer)),
+            (0, Some(&json!("greet"))),
+            "{shown}"
+        );
+        let is_note = |line: &str| {
+            ["calculator", "greet"]
+                .iter()
+                .any(|tool| line.starts_with(&format!("note: `{tool}` at `/")))
+        };
         assert!(shown.stderr.lines().all(is_note), "{shown}");
         // Only our own form has room for a result that is a number.
         assert_eq!(shown.stderr.is_empty(), format == "json", "{shown}");
@@ -324,18 +439,28 @@ fn lost_log_lines_are_told() {
     let usage = &typed(&["run", path, "hostile", "--json"]).json()["usage"];
     let count = |name: &str| usage[name].as_u64().expect("a count");
     // Eight letters and an end each time but the last, which is one call too many.
-    assert_eq!(count("log_bytes") + count("log_bytes_lost"), 9 * (count("host_calls") - 1), "{usage}");
+    assert_eq!(
+        count("log_bytes") + count("log_bytes_lost"),
+        9 * (count("host_calls") - 1),
+        "{usage}"
+    );
     assert!(count("log_bytes_lost") > 0, "{usage}");
     let twice = "{\"name\": \"hostile\"}\n".repeat(2);
     for format in ["messages", "openai"] {
         let shown = fed(&["batch", path, "--calls", "-", "--format", format], twice.as_bytes());
         for count in ["log_bytes", "log_bytes_lost"] {
-            assert_eq!(shown.json()[count].as_u64(), usage[count].as_u64().map(|one| 2 * one), "{count}: {shown}");
+            assert_eq!(
+                shown.json()[count].as_u64(),
+                usage[count].as_u64().map(|one| 2 * one),
+                "{count}: {shown}"
+            );
         }
-        let is_told = |line: &str| line.starts_with("warning: ") && line.contains("exceeded their limits");
+        let is_told =
+            |line: &str| line.starts_with("warning: ") && line.contains("exceeded their limits");
         assert_eq!(shown.stderr.lines().filter(|line| is_told(line)).count(), 1, "{shown}");
     }
-    let stream = fed(&["batch", path, "--calls", "-", "--stream", "--format", "agui"], twice.as_bytes());
+    let stream =
+        fed(&["batch", path, "--calls", "-", "--stream", "--format", "agui"], twice.as_bytes());
     assert!(stream.stderr.contains("exceeded their limits"), "{}", stream.stderr);
 }
 
@@ -349,7 +474,9 @@ fn every_refusal_has_a_hint() {
     let shown = typed(&["run", file.path().to_str().unwrap(), "hostile", "{}"]);
     assert_eq!(shown.status, 21, "{shown}");
     assert!(
-        shown.stderr.contains("  reason: not_visible\nhint: call another tool: this one is not offered"),
+        shown
+            .stderr
+            .contains("  reason: not_visible\nhint: call another tool: this one is not offered"),
         "{shown}"
     );
 }

@@ -14,7 +14,11 @@ fn greet(dir: &Path, named: &str) -> Shown {
     command.current_dir(dir).args(["run", named, "greet", r#"{"name": "Ada"}"#]);
     let output = command.output().expect("the binary runs");
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-    Shown { status: output.status.code().expect("no signal"), stdout: text(output.stdout), stderr: text(output.stderr) }
+    Shown {
+        status: output.status.code().expect("no signal"),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
 }
 
 fn write(path: &Path, bytes: &[u8], age: u64) {
@@ -40,15 +44,27 @@ fn the_newest_component_of_a_crate_is_run() {
     let shown = greet(dir.path(), ".");
     assert_eq!((shown.status, shown.stdout.as_str()), (0, "Hello, Ada!\n"), "{shown}");
     write(&dir.path().join("target/wasm32-wasip2/release/my_tool.wasm"), b"a newer build", 0);
-    assert!(greet(dir.path(), ".").stderr.contains("release/my_tool.wasm"), "{}", greet(dir.path(), "."));
+    assert!(
+        greet(dir.path(), ".").stderr.contains("release/my_tool.wasm"),
+        "{}",
+        greet(dir.path(), ".")
+    );
 }
 
 #[test]
 fn the_component_of_a_workspace_is_in_the_folder_of_the_workspace() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("Cargo.toml"), "[workspace]\nmembers = [\"tool\"]\n").unwrap();
-    write(&dir.path().join("tool/Cargo.toml"), b"[package]\nname = \"t\"\n[lib]\nname = \"other\"\n", 0);
-    write(&dir.path().join("target/wasm32-wasip2/release/other.wasm"), &fs::read(example("hello")).unwrap(), 0);
+    write(
+        &dir.path().join("tool/Cargo.toml"),
+        b"[package]\nname = \"t\"\n[lib]\nname = \"other\"\n",
+        0,
+    );
+    write(
+        &dir.path().join("target/wasm32-wasip2/release/other.wasm"),
+        &fs::read(example("hello")).unwrap(),
+        0,
+    );
     let shown = greet(dir.path(), "tool");
     assert_eq!((shown.status, shown.stdout.as_str()), (0, "Hello, Ada!\n"), "{shown}");
 }
@@ -57,10 +73,28 @@ fn the_component_of_a_workspace_is_in_the_folder_of_the_workspace() {
 fn a_crate_that_is_not_built_says_how() {
     let dir = tempfile::tempdir().unwrap();
     for (folder, manifest, named, error, hint) in [
-        ("", MANIFEST, ".", "the crate `my-tool` is not built", "`cargo build --release --target wasm32-wasip2`"),
+        (
+            "",
+            MANIFEST,
+            ".",
+            "the crate `my-tool` is not built",
+            "`cargo build --release --target wasm32-wasip2`",
+        ),
         ("a b", MANIFEST, "a b", "is not built", "--manifest-path 'a b/Cargo.toml'`"),
-        ("lib", "[package]\nname = \"t\"\n", "lib", "is not built", "write `crate-type = [\"cdylib\"]` below `[lib]`"),
-        ("space", "[workspace]\n", "space", "is a workspace", "name the folder of one of its packages"),
+        (
+            "lib",
+            "[package]\nname = \"t\"\n",
+            "lib",
+            "is not built",
+            "write `crate-type = [\"cdylib\"]` below `[lib]`",
+        ),
+        (
+            "space",
+            "[workspace]\n",
+            "space",
+            "is a workspace",
+            "name the folder of one of its packages",
+        ),
         ("broken", "[package", "broken", "cannot read `broken/Cargo.toml`", "correct it"),
     ] {
         let path = dir.path().join(folder).join("Cargo.toml");
@@ -69,29 +103,40 @@ fn a_crate_that_is_not_built_says_how() {
         fs::remove_file(&path).unwrap();
         assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
         assert!(shown.stderr.starts_with("error: ") && shown.stderr.contains(error), "{shown}");
-        assert!(shown.stderr.lines().any(|line| line.starts_with("hint: ") && line.contains(hint)), "{hint}: {shown}");
+        assert!(
+            shown.stderr.lines().any(|line| line.starts_with("hint: ") && line.contains(hint)),
+            "{hint}: {shown}"
+        );
     }
 }
 
 /// Named from outside or found from inside; before the build, the command of the hint makes it.
 #[test]
 fn the_folder_of_a_project_stands_for_its_component() {
-    for (folder, outside, inside) in
-        [("g2", "`toolcell build g2`", "`toolcell build`"), ("a b", "`toolcell build 'a b'`", "`toolcell build`")]
-    {
+    for (folder, outside, inside) in [
+        ("g2", "`toolcell build g2`", "`toolcell build`"),
+        ("a b", "`toolcell build 'a b'`", "`toolcell build`"),
+    ] {
         let place = Place::new("");
         fs::remove_file(place.path().join("toolcell.toml")).expect("it is there");
-        let within = |words: &[&str]| place.shown(place.command().current_dir(place.path().join(folder)).args(words));
+        let within = |words: &[&str]| {
+            place.shown(place.command().current_dir(place.path().join(folder)).args(words))
+        };
         assert_eq!(place.typed(&["new", "greeter", "--lang", "js"]).status, 0);
         fs::rename(place.path().join("greeter"), place.path().join(folder)).expect("a place");
         let file = format!("{folder}.wasm");
         let (unbuilt, here) = (place.typed(&["run", folder, "name=Ada"]), within(&["inspect"]));
-        for (shown, file, hint) in [(unbuilt, format!("{folder}/{file}"), outside), (here, file.clone(), inside)] {
-            let told = format!("error: the project is not built: there is no `{file}`\nhint: build it: {hint}\n");
+        for (shown, file, hint) in
+            [(unbuilt, format!("{folder}/{file}"), outside), (here, file.clone(), inside)]
+        {
+            let told = format!(
+                "error: the project is not built: there is no `{file}`\nhint: build it: {hint}\n"
+            );
             assert_eq!((shown.status, shown.stdout.as_str(), shown.stderr), (1, "", told));
         }
         assert_eq!(place.typed(&["build", folder]).status, 0);
-        for shown in [place.typed(&["run", folder, "name=Ada"]), within(&["run", ".", "name=Ada"])] {
+        for shown in [place.typed(&["run", folder, "name=Ada"]), within(&["run", ".", "name=Ada"])]
+        {
             assert_eq!((shown.status, shown.stdout.as_str()), (0, "Hello, Ada!\n"), "{shown}");
         }
         for (shown, component) in [
@@ -121,15 +166,23 @@ fn a_crate_whose_target_folder_is_elsewhere_is_found_by_its_copy() {
 #[test]
 fn without_a_component_the_one_of_this_folder_is_taken() {
     let place = Place::new("[components.hello]\npath = \"hello.wasm\"\n").approved();
-    let commands: [(&[&str], i32); 4] =
-        [(&["inspect"], 0), (&["run"], 21), (&["learn"], 21), (&["explain", "GET https://a.example"], 21)];
+    let commands: [(&[&str], i32); 4] = [
+        (&["inspect"], 0),
+        (&["run"], 21),
+        (&["learn"], 21),
+        (&["explain", "GET https://a.example"], 21),
+    ];
     let check = |tool: &str, place: &Place| {
         // Compiled before, so that both tell the same of it.
         assert_eq!(place.typed(&["inspect"]).status, 0);
         for (words, status) in commands {
             let shown = place.typed(words);
             assert_eq!(shown.status, status, "{words:?}: {shown}");
-            assert_eq!(shown.stdout, place.typed(&[&words[..1], &["."], &words[1..]].concat()).stdout, "{words:?}");
+            assert_eq!(
+                shown.stdout,
+                place.typed(&[&words[..1], &["."], &words[1..]].concat()).stdout,
+                "{words:?}"
+            );
         }
         let shown = place.typed(&["inspect", "--json"]);
         assert_eq!(shown.json()["tools"][0]["name"], tool, "{shown}");
@@ -138,7 +191,11 @@ fn without_a_component_the_one_of_this_folder_is_taken() {
     assert_eq!(place.typed(&["run", ".", "name=Ada"]).stdout, "Hello, Ada!\n");
     fs::write(place.path().join("Cargo.toml"), MANIFEST).unwrap();
     check("greet", &place);
-    write(&place.path().join("target/wasm32-wasip2/debug/my_tool.wasm"), &fs::read(example("jq")).unwrap(), 0);
+    write(
+        &place.path().join("target/wasm32-wasip2/debug/my_tool.wasm"),
+        &fs::read(example("jq")).unwrap(),
+        0,
+    );
     check("jq", &place);
 }
 
@@ -146,11 +203,17 @@ fn without_a_component_the_one_of_this_folder_is_taken() {
 fn without_a_component_and_without_one_to_take_it_says_what_to_type() {
     let two = "[components.one]\npath = \"hello.wasm\"\n[components.two]\npath = \"asks.wasm\"\n";
     for (config, status, error, hint) in [
-        (two, 2, "`toolcell.toml` configures several components: name one", "its components: one, two"),
+        (
+            two,
+            2,
+            "`toolcell.toml` configures several components: name one",
+            "its components: one, two",
+        ),
         ("", 2, "no component is named, and none is found", "toolcell inspect asks.wasm"),
     ] {
         let place = Place::new(config);
-        for words in [&["run"][..], &["learn"], &["inspect"], &["explain", "GET https://a.example"]] {
+        for words in [&["run"][..], &["learn"], &["inspect"], &["explain", "GET https://a.example"]]
+        {
             let shown = place.typed(words);
             assert_eq!((shown.status, shown.stdout.as_str()), (status, ""), "{words:?}: {shown}");
             assert!(shown.stderr.starts_with(&format!("error: {error}")), "{words:?}: {shown}");
@@ -164,19 +227,29 @@ fn without_a_component_and_without_one_to_take_it_says_what_to_type() {
 fn grants_can_be_typed_for_the_component_of_this_folder() {
     let place = Place::new("");
     fs::write(place.path().join("Cargo.toml"), MANIFEST).unwrap();
-    write(&place.path().join("target/wasm32-wasip2/release/my_tool.wasm"), &fs::read(example("notes")).unwrap(), 0);
+    write(
+        &place.path().join("target/wasm32-wasip2/release/my_tool.wasm"),
+        &fs::read(example("notes")).unwrap(),
+        0,
+    );
     let add = ["run", ".", "action=add", "title=milk", "text=two", "--grant", "kv=write notes/*"];
     let shown = place.typed(&add);
     assert_eq!(shown.status, 0, "{shown}");
     let shown = place.typed(&["run", ".", "action=list"]);
-    assert!(shown.status == 1 && shown.stderr.contains("add to `toolcell run` or `toolcell batch`:"), "{shown}");
-    assert!(shown.stderr.contains("path = \"target/wasm32-wasip2/release/my_tool.wasm\"\n"), "{shown}");
+    assert!(
+        shown.status == 1 && shown.stderr.contains("add to `toolcell run` or `toolcell batch`:"),
+        "{shown}"
+    );
+    assert!(
+        shown.stderr.contains("path = \"target/wasm32-wasip2/release/my_tool.wasm\"\n"),
+        "{shown}"
+    );
     for words in [&["run", "action=list"][..], &["learn", "{\"action\": \"list\"}"]] {
         let shown = place.typed(words);
         assert_eq!((shown.status, shown.stdout.as_str()), (2, ""), "{shown}");
-        assert!(
-            shown.stderr.contains("and the component comes first\nhint: for the component of this folder, write `.`")
-        );
+        assert!(shown.stderr.contains(
+            "and the component comes first\nhint: for the component of this folder, write `.`"
+        ));
     }
 }
 
@@ -190,28 +263,44 @@ fn what_a_rust_project_needs_is_named_with_what_installs_it() {
     let build = |told: &str, hint: &str| {
         let shown = place.shown(place.command().env("PATH", &bin).args(["build", "greeter"]));
         assert_eq!(shown.status, 1, "{shown}");
-        assert!(shown.stderr.contains(told) && shown.stderr.contains(&format!("hint: {hint}")), "{shown}");
+        assert!(
+            shown.stderr.contains(told) && shown.stderr.contains(&format!("hint: {hint}")),
+            "{shown}"
+        );
     };
     build("cargo or rustc cannot be started", "install Rust with rustup (https://rustup.rs)");
 
     let rustc = bin.join("rustc");
-    fs::write(&rustc, "#!/bin/sh\ntest -e rust-toolchain.toml && echo \"$PWD/toolchain\"\n").expect("a place");
+    fs::write(&rustc, "#!/bin/sh\ntest -e rust-toolchain.toml && echo \"$PWD/toolchain\"\n")
+        .expect("a place");
     fs::set_permissions(&rustc, fs::Permissions::from_mode(0o755)).expect("a place");
     fs::write(place.path().join("greeter/rust-toolchain.toml"), "").expect("a place");
-    build("no standard library for wasm32-wasip2", "install it with `rustup target add wasm32-wasip2`");
+    build(
+        "no standard library for wasm32-wasip2",
+        "install it with `rustup target add wasm32-wasip2`",
+    );
     // One that is too old is told with the version that is needed, in place of its missing target.
     let script = fs::read_to_string(&rustc).expect("the script");
-    for (version, is_told) in
-        [("1.81.0 (eeb90cda1 2024-09-04)", true), ("1.94.1", true), ("1.95.0-nightly", false), ("2.0.0", false)]
-    {
-        let version_of = format!("if [ \"$1\" = --version ]; then echo 'rustc {version}'; exit; fi\n");
-        fs::write(&rustc, script.replace("#!/bin/sh\n", &format!("#!/bin/sh\n{version_of}"))).expect("a place");
+    for (version, is_told) in [
+        ("1.81.0 (eeb90cda1 2024-09-04)", true),
+        ("1.94.1", true),
+        ("1.95.0-nightly", false),
+        ("2.0.0", false),
+    ] {
+        let version_of =
+            format!("if [ \"$1\" = --version ]; then echo 'rustc {version}'; exit; fi\n");
+        fs::write(&rustc, script.replace("#!/bin/sh\n", &format!("#!/bin/sh\n{version_of}")))
+            .expect("a place");
         if is_told {
             let number = version.split(' ').next().expect("a number");
-            let told = format!("rustc {number} is installed, and toolcell-guest needs 1.95 or later\n");
+            let told =
+                format!("rustc {number} is installed, and toolcell-guest needs 1.95 or later\n");
             build(&told, "update it with `rustup update`");
         } else {
-            build("no standard library for wasm32-wasip2", "install it with `rustup target add wasm32-wasip2`");
+            build(
+                "no standard library for wasm32-wasip2",
+                "install it with `rustup target add wasm32-wasip2`",
+            );
         }
     }
     // A crate without the SDK is for cargo to judge.
@@ -219,19 +308,27 @@ fn what_a_rust_project_needs_is_named_with_what_installs_it() {
     let text = fs::read_to_string(&manifest).expect("the manifest");
     fs::write(
         &rustc,
-        script.replace("#!/bin/sh\n", "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'rustc 1.80.0'; exit; fi\n"),
+        script.replace(
+            "#!/bin/sh\n",
+            "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'rustc 1.80.0'; exit; fi\n",
+        ),
     )
     .expect("a place");
     fs::write(&manifest, text.replace("toolcell-guest", "other")).expect("a place");
-    build("no standard library for wasm32-wasip2", "install it with `rustup target add wasm32-wasip2`");
+    build(
+        "no standard library for wasm32-wasip2",
+        "install it with `rustup target add wasm32-wasip2`",
+    );
     fs::write(&manifest, text).expect("a place");
     fs::write(&rustc, script).expect("a place");
     // The toolchain is there now, and without cargo.
-    fs::create_dir_all(place.path().join("greeter/toolchain/lib/rustlib/wasm32-wasip2/lib")).expect("a place");
+    fs::create_dir_all(place.path().join("greeter/toolchain/lib/rustlib/wasm32-wasip2/lib"))
+        .expect("a place");
     build("cargo or rustc cannot be started", "install Rust with rustup");
     // The words of cargo are shown.
     let cargo = bin.join("cargo");
-    fs::write(&cargo, "#!/bin/sh\necho 'error[E0425]: cannot find value `nam`' >&2\nexit 101\n").expect("a place");
+    fs::write(&cargo, "#!/bin/sh\necho 'error[E0425]: cannot find value `nam`' >&2\nexit 101\n")
+        .expect("a place");
     fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755)).expect("a place");
     build("error[E0425]: cannot find value `nam`", "correct what cargo reports above");
     build("cargo could not build the crate", "correct what cargo reports above");

@@ -15,17 +15,37 @@ const ENDINGS: [(&str, i32, &[&str]); 12] = [
     (
         "ok_message",
         0,
-        &["desk.wasm", "book_table", r#"{"name":"Ada","party_size":2,"date":"2026-03-03","time":"19:30"}"#],
+        &[
+            "desk.wasm",
+            "book_table",
+            r#"{"name":"Ada","party_size":2,"date":"2026-03-03","time":"19:30"}"#,
+        ],
     ),
     ("handler_error", 10, &["calculator.wasm", "calculator", r#"{"expression": "1/0"}"#]),
     ("ask_user", 11, &["desk.wasm", "book_table", r#"{"date": "2026-03-03"}"#, "--timeout", "5s"]),
-    ("halt", 12, &["desk.wasm", "submit_plan", r#"{"goal": "Ship", "steps": [{"id": "a", "title": "A"}]}"#]),
-    ("out_of_fuel", 20, &["calculator.wasm", "calculator", r#"{"expression": "1"}"#, "--fuel", "1000"]),
+    (
+        "halt",
+        12,
+        &["desk.wasm", "submit_plan", r#"{"goal": "Ship", "steps": [{"id": "a", "title": "A"}]}"#],
+    ),
+    (
+        "out_of_fuel",
+        20,
+        &["calculator.wasm", "calculator", r#"{"expression": "1"}"#, "--fuel", "1000"],
+    ),
     ("out_of_memory", 20, &["hello.wasm", "greet", r#"{"name": "Ada"}"#, "--memory", "64KiB"]),
-    ("out_of_time", 20, &["jq.wasm", "jq", r#"{"filter":"last(range(1e9))","input":1}"#, "--timeout", "100ms"]),
+    (
+        "out_of_time",
+        20,
+        &["jq.wasm", "jq", r#"{"filter":"last(range(1e9))","input":1}"#, "--timeout", "100ms"],
+    ),
     ("invalid_arguments", 21, &["calculator.wasm", "calculator", r#"{"expresion": "1"}"#]),
     ("no_arguments", 21, &["hello.wasm", "greet"]),
-    ("forgotten_at", 21, &["hello.wasm", "greet", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")]),
+    (
+        "forgotten_at",
+        21,
+        &["hello.wasm", "greet", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")],
+    ),
 ];
 
 #[test]
@@ -46,7 +66,10 @@ fn every_ending_for_a_program() {
         assert_eq!(shown.status, status, "{name}: {shown}");
         assert_eq!(shown.stdout.lines().count(), 1, "{name}: {shown}");
         let said = shown.json();
-        let (outcome, _) = said["outcome"].as_object().and_then(|outcome| outcome.iter().next()).expect("an outcome");
+        let (outcome, _) = said["outcome"]
+            .as_object()
+            .and_then(|outcome| outcome.iter().next())
+            .expect("an outcome");
         let expected = match status {
             0 => "ok",
             10 => "error",
@@ -55,7 +78,11 @@ fn every_ending_for_a_program() {
             20 => "tool_error",
             _ => "refusal",
         };
-        assert_eq!((said["id"].as_str(), outcome.as_str()), (Some("c7"), expected), "{name}: {shown}");
+        assert_eq!(
+            (said["id"].as_str(), outcome.as_str()),
+            (Some("c7"), expected),
+            "{name}: {shown}"
+        );
         assert_eq!(said["usage"]["fuel"].is_u64(), status != 21, "{name}: {shown}");
         assert!(said["usage"]["wall_us"].is_u64() && said["tool"].is_string(), "{name}: {shown}");
     }
@@ -67,9 +94,11 @@ fn a_question_is_answered_with_the_command_that_is_shown() {
     // Quotes and a shell's own words in what is repeated: nothing of it may be run.
     let name = "$(exit 3)'; exit 4; '\u{202e}";
     let arguments = json!({ "name": name, "date": "2026-03-03" }).to_string();
-    let asked = typed(&["run", "desk.wasm", "book_table", &arguments, "--context", r#"{"tenant": "a'b"}"#]);
+    let asked =
+        typed(&["run", "desk.wasm", "book_table", &arguments, "--context", r#"{"tenant": "a'b"}"#]);
     assert_eq!(asked.status, 11, "{asked}");
-    let shown = asked.stderr.lines().find(|line| line.ends_with(" --answer ANSWER")).expect("a command");
+    let shown =
+        asked.stderr.lines().find(|line| line.ends_with(" --answer ANSWER")).expect("a command");
     let pasted = shown.replace("ANSWER", r#"'{"party_size": 2, "time": "19:30"}' --json"#);
     let cache = command();
     let cache: Vec<_> = cache.get_args().map(|word| word.to_string_lossy()).collect();
@@ -105,7 +134,8 @@ fn arguments_come_from_anywhere() {
 }
 
 /// What a terminal acts on or a reader does not see, with what emoji and Persian are joined with.
-const BAD: &str = "\u{1b}[2J\u{9b}31m\u{7}\r\u{8}\u{202e}\u{2066}\u{200b}\u{200c}\u{200d}\u{e0041}\u{7f}";
+const BAD: &str =
+    "\u{1b}[2J\u{9b}31m\u{7}\r\u{8}\u{202e}\u{2066}\u{200b}\u{200c}\u{200d}\u{e0041}\u{7f}";
 
 fn is_bad(text: &str) -> bool {
     text.chars().any(|c| BAD.contains(c) && !c.is_ascii_graphic())
@@ -124,15 +154,27 @@ fn a_text_result_is_exact_for_a_program_and_nothing_else_is() {
     for call in calls {
         let is_text = call[0] == "hello.wasm";
         let shown = typed(&[&["run"], call].concat());
-        assert!(is_bad(&shown.stdout) == is_text && !is_bad(&shown.stderr), "{}", shown.to_string().escape_debug());
+        assert!(
+            is_bad(&shown.stdout) == is_text && !is_bad(&shown.stderr),
+            "{}",
+            shown.to_string().escape_debug()
+        );
         let shown = typed(&[&["run"], call, &["--json"]].concat());
-        assert!(!is_bad(&shown.stdout) && !is_bad(&shown.stderr), "{}", shown.to_string().escape_debug());
+        assert!(
+            !is_bad(&shown.stdout) && !is_bad(&shown.stderr),
+            "{}",
+            shown.to_string().escape_debug()
+        );
         shown.json();
     }
     let shown = typed(&["run", "hello.wasm", "greet", &name]);
     assert_eq!((shown.stdout, shown.stderr), (format!("Hello, A{BAD}B!\n"), String::new()));
     let exact = typed(&["run", "hello.wasm", "greet", &name, "--json"]).json();
-    assert_eq!(exact["outcome"]["ok"]["value"], json!(format!("Hello, A{BAD}B!")), "the value itself is kept");
+    assert_eq!(
+        exact["outcome"]["ok"]["value"],
+        json!(format!("Hello, A{BAD}B!")),
+        "the value itself is kept"
+    );
 }
 
 /// With the terminal of `script`, which every Debian has (package `bsdutils`).
@@ -144,7 +186,8 @@ fn nothing_that_a_terminal_acts_on_gets_there() {
     let mut call = command();
     call.arg("run").arg(example("hello")).args(["greet", &arguments]);
     let words = std::iter::once(call.get_program()).chain(call.get_args());
-    let quoted = words.map(|word| format!("'{}'", word.to_string_lossy())).collect::<Vec<_>>().join(" ");
+    let quoted =
+        words.map(|word| format!("'{}'", word.to_string_lossy())).collect::<Vec<_>>().join(" ");
     let mut script = std::process::Command::new("script");
     script.args(["-q", "-c", &quoted, "/dev/null"]).env("NO_COLOR", "1").stdin(Stdio::null());
     let output = script.output().expect("the command `script`");
@@ -162,10 +205,22 @@ fn what_a_tool_writes_on_its_way_is_shown() {
         (
             Misdeed::Chatter,
             20,
-            &["tool log info: chatter!", "the tool's log exceeded its limit", "calls into the host"][..],
+            &[
+                "tool log info: chatter!",
+                "the tool's log exceeded its limit",
+                "calls into the host",
+            ][..],
         ),
-        (Misdeed::Abort, 20, &["error: the tool aborted", "reason: handler_raised: unreachable", "tell its author"]),
-        (Misdeed::Exit, 20, &["error: the tool called `exit` with success", "reason: handler_exit: called, code 0"]),
+        (
+            Misdeed::Abort,
+            20,
+            &["error: the tool aborted", "reason: handler_raised: unreachable", "tell its author"],
+        ),
+        (
+            Misdeed::Exit,
+            20,
+            &["error: the tool called `exit` with success", "reason: handler_exit: called, code 0"],
+        ),
         (Misdeed::Hoard, 20, &["raise `--memory` (now 64MiB)"]),
         (Misdeed::Sleep, 20, &["reason: timeout: blocked", "raise `--timeout` (now 100ms)"]),
     ] {
@@ -182,24 +237,49 @@ fn what_a_tool_writes_on_its_way_is_shown() {
 #[test]
 fn what_a_language_runtime_writes_is_shown() {
     for (tool, arguments, status, on_stderr) in [
-        ("services", "{}", 0, &["tool log info: call call-1", "tool progress: 1 of 2, half-way"][..]),
+        (
+            "services",
+            "{}",
+            0,
+            &["tool log info: call call-1", "tool progress: 1 of 2, half-way"][..],
+        ),
         (
             "panics",
             r#"{"words": "so\u001b[2J\nhint: run `rm`"}"#,
             20,
-            &["error: the tool aborted: panicked at ", "\n    so?[2J\n    hint: run `rm`\n", "hint: a bug in the tool"],
+            &[
+                "error: the tool aborted: panicked at ",
+                "\n    so?[2J\n    hint: run `rm`\n",
+                "hint: a bug in the tool",
+            ],
         ),
-        ("exits", r#"{"code": 3}"#, 20, &["WASI tells the host only whether the exit was a success, not its code"]),
-        ("impatient", "{}", 20, &["timeout: blocked", "hint: the tool itself allows no more than 50ms"]),
+        (
+            "exits",
+            r#"{"code": 3}"#,
+            20,
+            &["WASI tells the host only whether the exit was a success, not its code"],
+        ),
+        (
+            "impatient",
+            "{}",
+            20,
+            &["timeout: blocked", "hint: the tool itself allows no more than 50ms"],
+        ),
     ] {
         let shown = typed(&["run", "mischief.wasm", tool, arguments]);
         assert_eq!(shown.status, status, "{shown}");
         for part in on_stderr {
             assert!(shown.stderr.contains(part), "{tool}: no `{part}` in: {shown}");
         }
-        assert!(!shown.stderr.contains('\u{1b}') && !shown.stderr.contains("\nhint: run"), "{shown}");
+        assert!(
+            !shown.stderr.contains('\u{1b}') && !shown.stderr.contains("\nhint: run"),
+            "{shown}"
+        );
         // A panic is told once, without the runtime's advice on how to run it.
-        assert!(shown.stderr.matches("so?[2J").count() <= 1 && !shown.stderr.contains("RUST_BACKTRACE"), "{shown}");
+        assert!(
+            shown.stderr.matches("so?[2J").count() <= 1 && !shown.stderr.contains("RUST_BACKTRACE"),
+            "{shown}"
+        );
     }
 }
 
@@ -217,7 +297,10 @@ fn a_reader_may_go_away() {
             .expect("the binary runs");
         drop(child.stdout.take());
         let output = child.wait_with_output().expect("the binary ends");
-        assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+        assert_eq!(
+            (output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()),
+            (Some(0), "")
+        );
     }
 }
 
@@ -246,7 +329,8 @@ fn a_machine_without_room_for_a_pool() {
         .output()
         .expect("a shell");
     let shown = String::from_utf8_lossy(&output.stdout);
-    let inspected: serde_json::Value = serde_json::from_str(&shown).unwrap_or_else(|_| panic!("{output:?}"));
+    let inspected: serde_json::Value =
+        serde_json::from_str(&shown).unwrap_or_else(|_| panic!("{output:?}"));
     assert_eq!(inspected["pooled"], false, "{shown}");
 }
 
@@ -263,6 +347,7 @@ fn a_machine_with_room_for_a_smaller_pool() {
         .output()
         .expect("a shell");
     let told = String::from_utf8_lossy(&output.stderr);
-    let expected = "for a pool of 64 cells: it has 4, and further calls wait; set the number of cells";
+    let expected =
+        "for a pool of 64 cells: it has 4, and further calls wait; set the number of cells";
     assert!(told.contains(expected) && told.contains("`toolcell serve --cells 4`"), "{output:?}");
 }

@@ -8,7 +8,9 @@ use crate::place::Place;
 
 #[test]
 fn check_warns_of_tools_that_cannot_be_told_apart() {
-    let place = Place::new("[components.one]\npath = \"one.wasm\"\n[components.two]\npath = \"two.wasm\"\n");
+    let place = Place::new(
+        "[components.one]\npath = \"one.wasm\"\n[components.two]\npath = \"two.wasm\"\n",
+    );
     let write = |file: &str, name: &'static str| {
         let guest = Hostile { name, ..Hostile::answering(Answer::Echo) };
         fs::write(place.path().join(file), guest.component()).expect("a file");

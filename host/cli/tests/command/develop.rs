@@ -16,13 +16,28 @@ const KEY: &str = "secret=key={ from = { env = 'TOKEN' } }";
 fn grants_are_typed_for_a_file() {
     let place = Place::new("[components.hello]\npath = \"hello.wasm\"\n");
     let call = ["run", "asks.wasm", "asks", "{\"a\": 1}"];
-    let grants = ["--grant", TOKEN, "--grant", "http=https://a.example", "--grant", KEY, "--grant", "reveal=key"];
+    let grants = [
+        "--grant",
+        TOKEN,
+        "--grant",
+        "http=https://a.example",
+        "--grant",
+        KEY,
+        "--grant",
+        "reveal=key",
+    ];
     let shown = place.typed(&[&call[..], &grants].concat());
     assert_eq!((shown.status, shown.stdout.as_str()), (0, "{\"a\": 1}\n"), "{shown}");
     let warning = "warning: development mode: asks.wasm is used without approval, with the grants of `--grant`\n";
     assert_eq!(shown.stderr, warning);
     // Without one of them it is not loaded, and the hint can be added as it is.
-    let shown = place.typed(&["run", "declares.wasm", "asks", "--grant", "http=GET https://api.example.com"]);
+    let shown = place.typed(&[
+        "run",
+        "declares.wasm",
+        "asks",
+        "--grant",
+        "http=GET https://api.example.com",
+    ]);
     assert_eq!(shown.status, 1, "{shown}");
     assert!(shown.stderr.contains("to allow it, add to the command:\n"), "{shown}");
     assert!(shown.stderr.contains("--grant 'reveal = [\"key\"]'\n"), "{shown}");
@@ -35,7 +50,10 @@ fn grants_are_typed_for_a_file() {
     fs::write(place.path().join("data/toolcell.toml"), "").expect("a place");
     let write = ["--config", "data/toolcell.toml", "--grant", "directory=write /data=data"];
     let shown = place.typed(&[&call[..], &write].concat());
-    assert!(shown.status == 2 && shown.stderr.contains("contains `HERE/data/toolcell.toml`"), "{shown}");
+    assert!(
+        shown.status == 2 && shown.stderr.contains("contains `HERE/data/toolcell.toml`"),
+        "{shown}"
+    );
     for (name, typed) in [
         ("kinds", &["htp=GET https://a.example"][..]),
         ("rules", &["kv=*", "http=GET nowhere", "variable=A=\u{2026}"]),
@@ -57,7 +75,9 @@ fn grants_are_typed_for_a_file() {
         let shown = place.typed(&["run", component, "asks", "--grant", "kv=read *"]);
         assert!(
             shown.status == 2
-                && shown.stderr.contains("`--grant` cannot be used for `asks`, which `toolcell.toml` configures"),
+                && shown.stderr.contains(
+                    "`--grant` cannot be used for `asks`, which `toolcell.toml` configures"
+                ),
             "{shown}"
         );
     }
@@ -77,7 +97,9 @@ fn grants_are_typed_for_a_batch() {
     };
     let grants = ["--grant", "kv=write notes/*"];
     for isolation in ["pooled", "process"] {
-        let config = format!("[host]\nisolation = \"{isolation}\"\n[components.hello]\npath = \"hello.wasm\"\n");
+        let config = format!(
+            "[host]\nisolation = \"{isolation}\"\n[components.hello]\npath = \"hello.wasm\"\n"
+        );
         place.write(&config);
         place.approve();
         let shown = batch(&["notes.wasm", "stats.wasm"], &grants);
@@ -89,13 +111,20 @@ fn grants_are_typed_for_a_batch() {
     assert_eq!(batch(&["notes.wasm", "stats.wasm"], &[]).status, 1, "not without them");
     let shown = batch(&["notes.wasm", "stats.wasm", "hello"], &grants);
     assert_eq!(shown.status, 2, "{shown}");
-    assert!(shown.stderr.contains("`--grant` cannot be used for `hello`, which `toolcell.toml` configures"), "{shown}");
+    assert!(
+        shown
+            .stderr
+            .contains("`--grant` cannot be used for `hello`, which `toolcell.toml` configures"),
+        "{shown}"
+    );
 }
 
 /// What such a component keeps is its own: a component of the configuration by the same name has other keys.
 #[test]
 fn keys_of_a_typed_grant_are_kept_apart() {
-    let place = Place::new("[components.notes]\npath = \"notes.wasm\"\ngrants = { kv = [\"write notes/*\"] }\n");
+    let place = Place::new(
+        "[components.notes]\npath = \"notes.wasm\"\ngrants = { kv = [\"write notes/*\"] }\n",
+    );
     fs::copy(example("notes"), place.path().join("notes.wasm")).expect("a place");
     fs::create_dir(place.path().join("build")).expect("a place");
     fs::copy(example("notes"), place.path().join("build/notes.wasm")).expect("a place");
@@ -104,7 +133,10 @@ fn keys_of_a_typed_grant_are_kept_apart() {
     let list = r#"{"action": "list"}"#;
     let typed = |words: &[&str]| place.typed(&[words, &["--grant", "kv=write notes/*"]].concat());
     assert_eq!(typed(&["run", "build/notes.wasm", "notes", add]).status, 0);
-    assert!(typed(&["run", "build/notes.wasm", "notes", list]).stdout.contains("milk"), "they outlive the call");
+    assert!(
+        typed(&["run", "build/notes.wasm", "notes", list]).stdout.contains("milk"),
+        "they outlive the call"
+    );
     assert!(!place.typed(&["run", "notes", "notes", list]).stdout.contains("milk"));
 }
 
@@ -128,29 +160,46 @@ fn a_folder_of_builds_needs_no_approval() {
     let warning = "warning: development mode: HERE/target/hello.wasm is used without approval, because it lies in \
                    `HERE/target`, a folder of [dev]\n";
     let shown = named(&GREET);
-    assert_eq!((shown.status, shown.stdout.as_str(), shown.stderr.as_str()), (0, "Hello, Ada!\n", warning), "{shown}");
+    assert_eq!(
+        (shown.status, shown.stdout.as_str(), shown.stderr.as_str()),
+        (0, "Hello, Ada!\n", warning),
+        "{shown}"
+    );
     assert!(named(&["tools", "dev"]).stderr.contains(warning));
     let checked = named(&["check"]);
     assert!(
-        checked.stdout.contains("  DEVELOPMENT: used without approval, because it lies in `HERE/target`"),
+        checked
+            .stdout
+            .contains("  DEVELOPMENT: used without approval, because it lies in `HERE/target`"),
         "{checked}"
     );
-    assert!(checked.stderr.contains("not approved, or changed since the approval: other\n"), "{checked}");
+    assert!(
+        checked.stderr.contains("not approved, or changed since the approval: other\n"),
+        "{checked}"
+    );
     let served = named(&["serve", "--check", "--json"]);
     assert_eq!(served.json()["in_development"], serde_json::json!(["dev"]), "{served}");
-    assert!(served.stderr.contains("development mode: `dev` is served without approval"), "{served}");
+    assert!(
+        served.stderr.contains("development mode: `dev` is served without approval"),
+        "{served}"
+    );
     let explained = named(&["explain", "dev", "greet", "variable A"]);
     assert!(!explained.stderr.contains("until the component is approved"), "{explained}");
     let other = named(&["run", "other", "text_stats"]);
     assert!(other.status == 21 && other.stderr.contains("not approved yet"), "{other}");
     // A link into the folder does not put it there, and a link in the folder does not keep what it leads to.
     fs::remove_file(place.path().join("target/hello.wasm")).expect("it is there");
-    std::os::unix::fs::symlink("../hello.wasm", place.path().join("target/hello.wasm")).expect("a place");
+    std::os::unix::fs::symlink("../hello.wasm", place.path().join("target/hello.wasm"))
+        .expect("a place");
     assert_eq!(named(&GREET).status, 21);
     // Others who can write into it could put in what they like.
-    fs::set_permissions(place.path().join("target"), fs::Permissions::from_mode(0o777)).expect("a place");
+    fs::set_permissions(place.path().join("target"), fs::Permissions::from_mode(0o777))
+        .expect("a place");
     let open = named(&GREET);
-    assert!(open.status == 1 && open.stderr.contains("other users can write to `HERE/target`"), "{open}");
+    assert!(
+        open.status == 1 && open.stderr.contains("other users can write to `HERE/target`"),
+        "{open}"
+    );
     // Nor is a whole home, or a folder of the system's.
     for folder in [".", "/etc", "/"] {
         place.write(&DEV.replacen("target", folder, 1));
@@ -182,12 +231,24 @@ fn a_check_says_what_is_used_in_development() {
             assert_eq!(named(&["approve", "--yes"]).status, 0);
         }
         let shown = named(&["check"]);
-        assert_eq!((shown.status, shown.stderr.as_str()), (0, &*format!("{VALID}{ending}")), "{shown}");
+        assert_eq!(
+            (shown.status, shown.stderr.as_str()),
+            (0, &*format!("{VALID}{ending}")),
+            "{shown}"
+        );
         let json = named(&["check", "--json"]).json();
-        let developed: Vec<_> =
-            json["in_development"].as_array().unwrap().iter().filter_map(|name| name.as_str()).collect();
+        let developed: Vec<_> = json["in_development"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|name| name.as_str())
+            .collect();
         let is_told = developed.is_empty() || ending.contains(&developed.join(", "));
-        assert_eq!((json["approved"].as_bool(), is_told), (Some(developed.is_empty()), true), "{json}");
+        assert_eq!(
+            (json["approved"].as_bool(), is_told),
+            (Some(developed.is_empty()), true),
+            "{json}"
+        );
         assert_eq!(developed.is_empty(), ending.ends_with("is approved\n"), "{json}");
     }
 }
@@ -200,9 +261,13 @@ fn a_configuration_that_was_found_waives_no_approval() {
     place.approve();
     assert_eq!(place.typed(&GREET).status, 0, "in the form that was approved");
     let bytes = fs::read(place.path().join("target/hello.wasm")).expect("it is there");
-    fs::write(place.path().join("target/hello.wasm"), [&bytes[..], &[0, 2, 1, b'x']].concat()).expect("a place");
+    fs::write(place.path().join("target/hello.wasm"), [&bytes[..], &[0, 2, 1, b'x']].concat())
+        .expect("a place");
     let shown = place.typed(&GREET);
-    assert!(shown.status == 21 && shown.stderr.contains("is not the one that was approved"), "{shown}");
+    assert!(
+        shown.status == 21 && shown.stderr.contains("is not the one that was approved"),
+        "{shown}"
+    );
     let warning = "warning: toolcell.toml:2:12: [dev] is not used: this file was found, not named\n\
                    hint: to use [dev], name the file with `--config FILE`\n";
     assert!(place.typed(&["check"]).stderr.contains(warning), "{}", place.typed(&["check"]));

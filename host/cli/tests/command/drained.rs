@@ -48,7 +48,10 @@ impl Waiting {
     fn called(&self, server: &Served) -> (JoinHandle<Option<(u16, Value)>>, TcpStream) {
         let body = json!({ "name": "fetch", "arguments": self.arguments() });
         let address = server.address().to_owned();
-        (thread::spawn(move || tried(&address, "POST /v1/calls", "", &body.to_string())), self.waits())
+        (
+            thread::spawn(move || tried(&address, "POST /v1/calls", "", &body.to_string())),
+            self.waits(),
+        )
     }
 
     /// The request of the tool, once it has come.
@@ -71,7 +74,11 @@ fn a_running_call_is_answered_and_no_connection_is_accepted() {
     assert!(!client.is_finished(), "the call runs");
     request.write_all(ANSWER.as_bytes()).expect("it reads");
     let (status, answer) = client.join().expect("a client").expect("an answer");
-    assert_eq!((status, &answer["outcome"]["ok"]["value"]["text"]), (200, &json!("late")), "{answer}");
+    assert_eq!(
+        (status, &answer["outcome"]["ok"]["value"]["text"]),
+        (200, &json!("late")),
+        "{answer}"
+    );
     assert_eq!(server.ended().code(), Some(0));
 }
 
@@ -95,7 +102,11 @@ fn a_call_that_takes_longer_than_the_drain_is_cancelled_and_answered() {
     let (client, _request) = waiting.called(&server);
     server.signal(Signal::TERM);
     let (status, answer) = client.join().expect("a client").expect("an answer");
-    assert_eq!((status, &answer["outcome"]["tool_error"]["cause"]["status"]), (200, &json!("cancelled")), "{answer}");
+    assert_eq!(
+        (status, &answer["outcome"]["tool_error"]["cause"]["status"]),
+        (200, &json!("cancelled")),
+        "{answer}"
+    );
     assert_eq!(server.ended().code(), Some(0));
 }
 
@@ -129,7 +140,8 @@ fn lines(waiting: &Waiting, drain: &str) -> (Child, ChildStdin, Lines<BufReader<
     });
     let params = json!({ "name": "fetch", "arguments": waiting.arguments(), "_meta": meta });
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
-    let (mut input, output) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+    let (mut input, output) =
+        (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
     writeln!(input, "{call}").expect("it reads");
     (child, input, BufReader::new(output).lines())
 }

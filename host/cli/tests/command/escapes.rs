@@ -9,15 +9,16 @@ use crate::place::Place;
 use crate::typed::Shown;
 
 /// Clears the screen, changes colours in two ways, turns the line round, rings, hides, and forges a line of ours.
-const TEXT: &str =
-    "a\u{1b}[2J\u{9b}31m\u{202e}b\u{2066}\u{7}\u{8}\u{200b}\u{feff}\u{e0041}\u{85}\rc\nerror: forged\n\ttab";
+const TEXT: &str = "a\u{1b}[2J\u{9b}31m\u{202e}b\u{2066}\u{7}\u{8}\u{200b}\u{feff}\u{e0041}\u{85}\rc\nerror: forged\n\ttab";
 /// The same as JSON writes it, as the value of a result and in a schema.
 const VALUE: &str = "{\"a\u{202e}\": \"\\u001b[2J\u{9b}31m\\nerror: forged\u{200b}\"}";
 const SCHEMA: &str = "{\"type\": \"object\", \"properties\": {\"p\\u001b[2J\u{202e}\": {\"type\": \"string\", \
      \"description\": \"d\\u001b[31m\u{9b}\\nerror: forged\", \"enum\": [\"e\\u001b[2J\u{2066}\"]}}, \"required\": [\"p\\u001b[2J\u{202e}\"]}";
-const NEEDS: &[[&str; 3]] = &[["http", "GET https://a.example/", TEXT], ["kv", "read notes/*", TEXT]];
+const NEEDS: &[[&str; 3]] =
+    &[["http", "GET https://a.example/", TEXT], ["kv", "read notes/*", TEXT]];
 /// What is no need of a known kind.
-const STRANGE: &[[&str; 3]] = &[["http", "GET https://a.example/\u{1b}[2J", TEXT], ["k\u{1b}[2J\u{9b}", TEXT, TEXT]];
+const STRANGE: &[[&str; 3]] =
+    &[["http", "GET https://a.example/\u{1b}[2J", TEXT], ["k\u{1b}[2J\u{9b}", TEXT, TEXT]];
 const CONFIG: &str = r#"
 [components.herald]
 path = "herald.wasm"
@@ -34,12 +35,14 @@ fn told(schema: Option<&'static str>) -> Hostile {
 
 /// Neither what a terminal acts on nor a line that looks like one of ours.
 fn is_harmless(words: &[&str], shown: &Shown) {
-    let is_json = words.iter().any(|word| *word == "--json" || *word == "--stream" || *word == "--format");
+    let is_json =
+        words.iter().any(|word| *word == "--json" || *word == "--stream" || *word == "--format");
     // A result that is plain text and goes to a program is the tool's to the last byte.
     let is_result = words.contains(&"run") && !is_json;
     let printed = [if is_result { "" } else { shown.stdout.as_str() }, shown.stderr.as_str()];
     for text in printed {
-        let harmful: Vec<_> = text.chars().filter(|c| is_unseen(*c) && *c != '\n' && *c != '\t').collect();
+        let harmful: Vec<_> =
+            text.chars().filter(|c| is_unseen(*c) && *c != '\n' && *c != '\t').collect();
         assert!(harmful.is_empty(), "{words:?}: {harmful:?} in {text:?}");
         assert!(!text.lines().any(|line| line.starts_with("error: forged")), "{words:?}: {text}");
     }
@@ -50,9 +53,18 @@ fn no_text_of_a_component_reaches_a_terminal_raw() {
     let place = Place::new(CONFIG);
     let calls = "{\"id\": \"i\\u001b[2J\\u202e\", \"name\": \"herald\", \"arguments\": {}}\n";
     fs::write(place.path().join("calls.jsonl"), calls).expect("a place");
-    let answers = [Answer::Echo, Answer::Value(VALUE), Answer::Error(TEXT), Answer::Ask(TEXT), Answer::Halt(TEXT)];
+    let answers = [
+        Answer::Echo,
+        Answer::Value(VALUE),
+        Answer::Error(TEXT),
+        Answer::Ask(TEXT),
+        Answer::Halt(TEXT),
+    ];
     let bad = |schema| herald(TEXT, told(schema), Answer::Echo);
-    let kinds = answers.map(|answer| herald(TEXT, told(None), answer)).into_iter().chain([bad(Some(SCHEMA))]);
+    let kinds = answers
+        .map(|answer| herald(TEXT, told(None), answer))
+        .into_iter()
+        .chain([bad(Some(SCHEMA))]);
     let named = ["--config", "toolcell.toml"];
     let mut ran = 0;
     for component in kinds {
@@ -74,7 +86,14 @@ fn no_text_of_a_component_reaches_a_terminal_raw() {
             &["learn", "herald", "--json"],
             &["run", "herald", "herald"],
             &["run", "herald", "herald", "--json", "--receipt"],
-            &["run", "herald", "herald", "{\"\\u001b[2J\": \"\u{9b}\"}", "--tenant", "t\u{1b}[2J\u{202e}\u{9b}"],
+            &[
+                "run",
+                "herald",
+                "herald",
+                "{\"\\u001b[2J\": \"\u{9b}\"}",
+                "--tenant",
+                "t\u{1b}[2J\u{202e}\u{9b}",
+            ],
             &["run", "herald", "her\u{1b}[2Jald"],
             &["batch", "herald", "--calls", "calls.jsonl"],
             &["batch", "herald", "--calls", "calls.jsonl", "--stream"],
@@ -97,27 +116,38 @@ fn no_text_of_a_component_reaches_a_terminal_raw() {
 #[test]
 fn what_cannot_be_loaded_or_read_is_quoted_without_harm() {
     let place = Place::new("");
-    let misnamed = Hostile { name: "n\u{1b}[2J\u{202e}", ..Hostile::answering(Answer::Echo) }.component();
+    let misnamed =
+        Hostile { name: "n\u{1b}[2J\u{202e}", ..Hostile::answering(Answer::Echo) }.component();
     let import = String::from_utf8_lossy(b"wasi:cli/exit@0.2.6").into_owned();
     let exits = Hostile::new(At::Execute, Misdeed::Exit).component();
     let mut imports = exits.clone();
-    let at = |bytes: &[u8]| bytes.windows(import.len()).position(|window| window == import.as_bytes());
+    let at =
+        |bytes: &[u8]| bytes.windows(import.len()).position(|window| window == import.as_bytes());
     while let Some(at) = at(&imports) {
         imports[at + 9..at + 13].copy_from_slice(b"\x1b[2J");
     }
     fs::write(place.path().join("n\u{1b}[2J.wasm"), exits).expect("a place");
     let strange = herald(TEXT, Hostile { needs: STRANGE, ..told(None) }, Answer::Echo);
-    for (file, bytes) in [("misnamed.wasm", misnamed), ("imports.wasm", imports), ("strange.wasm", strange)] {
+    for (file, bytes) in
+        [("misnamed.wasm", misnamed), ("imports.wasm", imports), ("strange.wasm", strange)]
+    {
         fs::write(place.path().join(file), bytes).expect("a place");
-        for words in [&["inspect", file][..], &["inspect", file, "--json"], &["run", file, "x"], &["list", file]] {
+        for words in [
+            &["inspect", file][..],
+            &["inspect", file, "--json"],
+            &["run", file, "x"],
+            &["list", file],
+        ] {
             let shown = place.typed(words);
             assert_eq!(shown.status, 1, "{shown}");
             is_harmless(words, &shown);
         }
     }
-    for words in
-        [&["list", "n\u{1b}[2J.wasm"][..], &["inspect", "n\u{1b}[2J.wasm"], &["run", "no\u{1b}[2J\u{202e}", "x"]]
-    {
+    for words in [
+        &["list", "n\u{1b}[2J.wasm"][..],
+        &["inspect", "n\u{1b}[2J.wasm"],
+        &["run", "no\u{1b}[2J\u{202e}", "x"],
+    ] {
         is_harmless(words, &place.typed(words));
     }
     for config in [

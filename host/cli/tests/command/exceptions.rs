@@ -29,7 +29,9 @@ tool({
 /// What a call of the tool prints on standard error, after these lines of the tool's.
 fn expected(lines: &[&str]) -> String {
     let lines: String = lines.iter().map(|line| format!("tool stderr: {line}\n")).collect();
-    format!("{lines}error: the tool aborted\n  reason: handler_raised\nhint: a bug in the tool: tell its author\n")
+    format!(
+        "{lines}error: the tool aborted\n  reason: handler_raised\nhint: a bug in the tool: tell its author\n"
+    )
 }
 
 #[test]
@@ -38,7 +40,14 @@ fn an_exception_is_told_by_its_message_and_the_line_of_its_author() {
     fs::write(place.path().join("throws.js"), TOOL).expect("a file");
     assert_eq!(place.typed(&["build", "throws.js"]).status, 0);
     for (kind, lines) in [
-        ("error", &["RangeError: too many", "    at inner (throws.js:4:35)", "    at handler (throws.js:18:45)"][..]),
+        (
+            "error",
+            &[
+                "RangeError: too many",
+                "    at inner (throws.js:4:35)",
+                "    at handler (throws.js:18:45)",
+            ][..],
+        ),
         ("text", &["a value that is not an Error was thrown: only text"]),
         ("object", &["a value that is not an Error was thrown: {\"code\":7}"]),
         (
@@ -73,8 +82,13 @@ fn an_exception_is_told_by_its_message_and_the_line_of_its_author() {
           (i32.store (i32.const 0) (i32.const 64)) (i32.store (i32.const 4) (i32.const 89))
           (drop (call $write (i32.const 2) (i32.const 0) (i32.const 1) (i32.const 16)))
           unreachable))"#;
-    fs::write(place.path().join("python.wasm"), toolcell_test_guests::module(python)).expect("a file");
+    fs::write(place.path().join("python.wasm"), toolcell_test_guests::module(python))
+        .expect("a file");
     let shown = place.typed(&["run", "--as", "command", "python.wasm", "{}"]);
-    let lines = ["ZeroDivisionError: division by zero", "    at share (tool.py:7)", "    at handler (tool.py:12)"];
+    let lines = [
+        "ZeroDivisionError: division by zero",
+        "    at share (tool.py:7)",
+        "    at handler (tool.py:12)",
+    ];
     assert_eq!((shown.status, shown.stderr), (20, expected(&lines)));
 }

@@ -46,10 +46,17 @@ fn inspect_says_what_a_component_can_be_used_as() {
         assert_eq!(shown.status, 0, "{shown}");
         check(&format!("inspect_{kind}"), &shown);
         let json = place.typed(&["inspect", file, "--json"]).json();
-        assert_eq!((&json["as"]["kind"], &json["as"]["proposed"]), (&kind.into(), &true.into()), "{json}");
+        assert_eq!(
+            (&json["as"]["kind"], &json["as"]["proposed"]),
+            (&kind.into(), &true.into()),
+            "{json}"
+        );
         let refused = place.typed(&["run", file, "{}"]);
         assert_eq!(refused.status, 1, "{refused}");
-        assert!(refused.stderr.contains(&format!("hint: use it as it is: `toolcell run --as {kind}`")), "{refused}");
+        assert!(
+            refused.stderr.contains(&format!("hint: use it as it is: `toolcell run --as {kind}`")),
+            "{refused}"
+        );
     }
 }
 
@@ -84,8 +91,11 @@ fn a_file_is_run_as_what_is_typed() {
         let refused = place.typed(&["run", "--as", kind, file, "{}"]);
         assert!(refused.stderr.contains(&format!("\nhint: {hint}")), "{kind} {file}: {refused}");
     }
-    fs::write(place.path().join("calls"), r#"[{"id": "1", "name": "whole_add", "arguments": {"pair": {"a": 1}}}]"#)
-        .unwrap();
+    fs::write(
+        place.path().join("calls"),
+        r#"[{"id": "1", "name": "whole_add", "arguments": {"pair": {"a": 1}}}]"#,
+    )
+    .unwrap();
     let batch = place.typed(&["batch", "--as", "functions", "math.wasm", "--calls", "calls"]);
     assert_eq!(batch.status, 0, "{batch}");
     assert!(batch.stdout.contains("\"1\""), "{batch}");
@@ -98,7 +108,8 @@ world plain { record pair { a: u32, b: u32 } export add: func(pair: pair) -> u32
     const ADD: &str = r#"(func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1)))"#;
     let place = Place::new("");
     fs::write(place.path().join("math.wasm"), functions_component(WIT, ADD)).expect("a file");
-    let shown = place.typed(&["run", "--as", "functions", "math.wasm", r#"pair:={"a": 40, "b": 2}"#]);
+    let shown =
+        place.typed(&["run", "--as", "functions", "math.wasm", r#"pair:={"a": 40, "b": 2}"#]);
     assert_eq!((shown.status, shown.stdout.as_str()), (0, "42\n"), "{shown}");
 }
 
@@ -113,7 +124,10 @@ fn cases_of_a_program_and_of_functions_are_run() {
         fs::write(place.path().join(name).join("cases.json"), cases).expect("a file");
     };
     folder("program", CASES);
-    folder("math", r#"{"cases": [{"name": "adds", "arguments": {"pair": {"a": 40, "b": 2}}, "expect": {"ok": 42}}]}"#);
+    folder(
+        "math",
+        r#"{"cases": [{"name": "adds", "arguments": {"pair": {"a": 40, "b": 2}}, "expect": {"ok": 42}}]}"#,
+    );
     for (kind, file, cases, passed) in
         [("command", "program.wasm", "program", 2), ("functions", "math.wasm", "math", 1)]
     {
@@ -122,15 +136,23 @@ fn cases_of_a_program_and_of_functions_are_run() {
         assert_eq!((&report["passed"], &report["failed"]), (&passed.into(), &0.into()), "{report}");
     }
     folder("program", &CASES.replace("hello\"}", "bye\"}"));
-    let failed = place.typed(&["test", "--component", "program.wasm", "--as", "command", "program"]);
+    let failed =
+        place.typed(&["test", "--component", "program.wasm", "--as", "command", "program"]);
     assert!(failed.status == 1 && failed.stdout.contains("FAILED   program: writes"), "{failed}");
     for (words, status, needle) in [
         (&["--component", "program.wasm", "program"][..], 1, "hint: use it as it is: "),
-        (&["--component", "math.wasm", "--as", "command", "math"], 1, "does not export `wasi:cli/run@0.2`"),
+        (
+            &["--component", "math.wasm", "--as", "command", "math"],
+            1,
+            "does not export `wasi:cli/run@0.2`",
+        ),
         (&["--as", "command", "program"], 2, "--component"),
     ] {
         let refused = place.typed(&[&["test"], words].concat());
-        assert!(refused.status == status && refused.stderr.contains(needle), "{words:?}: {refused}");
+        assert!(
+            refused.status == status && refused.stderr.contains(needle),
+            "{words:?}: {refused}"
+        );
     }
 }
 
@@ -146,7 +168,8 @@ fn an_exception_of_python_is_shown_without_the_functions_of_cpython() {
               (drop (call $write (i32.const 2) (i32.const 0) (i32.const 1) (i32.const 16)))
               unreachable))"#
         );
-        fs::write(place.path().join("tool.wasm"), toolcell_test_guests::module(&text)).expect("a file");
+        fs::write(place.path().join("tool.wasm"), toolcell_test_guests::module(&text))
+            .expect("a file");
         let shown = place.typed(&["run", "--as", "command", "tool.wasm", "{}"]);
         assert!(shown.status == 20 && shown.stderr.contains("    at find (tool.py:7)"), "{shown}");
         assert_eq!(shown.stderr.contains("PyRun_Main"), has_functions, "{shown}");
@@ -182,7 +205,10 @@ fn what_a_component_is_used_as_is_approved() {
         let name = if from.starts_with("as") { "math" } else { "writer" };
         let refused = place.typed(&named(&["run", name, "text=x"]));
         assert_ne!(refused.status, 0, "{to}: {refused}");
-        assert!(refused.stderr.contains("is not the one that was approved: it was used as"), "{to}: {refused}");
+        assert!(
+            refused.stderr.contains("is not the one that was approved: it was used as"),
+            "{to}: {refused}"
+        );
         let shown = place.typed(&named(&["approve", name]));
         assert!(shown.to_string().contains(needle), "{to}: {shown}");
     }
@@ -193,17 +219,29 @@ fn settings_that_cannot_be_meant() {
     let place = Place::new("");
     for (config, needle) in [
         ("as = \"function\"", "`components.x.as`: `function` is not one of its values"),
-        ("command = {}", "[components.x] has a section `command`, and is not used `as = \"command\"`"),
-        ("as = \"command\"\ncommand = { argv = [\"{stdin}\"] }", "is already the argument for standard input"),
+        (
+            "command = {}",
+            "[components.x] has a section `command`, and is not used `as = \"command\"`",
+        ),
+        (
+            "as = \"command\"\ncommand = { argv = [\"{stdin}\"] }",
+            "is already the argument for standard input",
+        ),
         (
             "as = \"command\"\ncommand = { output = \"yaml\" }",
             "`components.x.command.output`: `yaml` is not one of its values",
         ),
-        ("as = \"command\"\ncommand = { media_type = \"image/png\" }", "`media_type` is of an output of bytes"),
+        (
+            "as = \"command\"\ncommand = { media_type = \"image/png\" }",
+            "`media_type` is of an output of bytes",
+        ),
     ] {
         place.write(&format!("[components.x]\npath = \"hello.wasm\"\n{config}\n"));
         let shown = place.typed(&["check"]);
         assert_eq!(shown.status, 1, "{config}: {shown}");
-        assert!(shown.stderr.contains(needle) && shown.stderr.contains("hint: "), "{config}: {shown}");
+        assert!(
+            shown.stderr.contains(needle) && shown.stderr.contains("hint: "),
+            "{config}: {shown}"
+        );
     }
 }

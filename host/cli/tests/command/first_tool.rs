@@ -13,7 +13,9 @@ use crate::typed::Shown;
 fn commands(page: &str) -> Vec<Vec<&str>> {
     let blocks = page.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next());
     let lines = blocks.flat_map(str::lines).map(|line| line.split(" #").next().unwrap_or_default());
-    lines.filter_map(|line| Some(line.strip_prefix("toolcell ")?.split_whitespace().collect())).collect()
+    lines
+        .filter_map(|line| Some(line.strip_prefix("toolcell ")?.split_whitespace().collect()))
+        .collect()
 }
 
 /// Types these words in a folder of the place. `PATH` is empty: what a build finds is in the project.
@@ -23,14 +25,19 @@ fn typed(place: &Place, folder: &str, words: &[&str]) -> Shown {
 
 /// Runs the command of the hint that a build ended with, in a shell with everything that this machine has.
 fn install(place: &Place, built: &Shown) {
-    let (_, hinted) = built.stderr.split_once("\nhint: ").unwrap_or_else(|| panic!("no hint: {built}"));
+    let (_, hinted) =
+        built.stderr.split_once("\nhint: ").unwrap_or_else(|| panic!("no hint: {built}"));
     let command = hinted.split('`').nth(1).unwrap_or_else(|| panic!("no command: {built}"));
     let page = fs::read_to_string(place.path().join("greeter/README.md")).expect("a page");
     assert!(page.contains(&command.replace("greeter/", "")), "{command}: {page}");
     // A registry may be out of reach for a moment.
     let mut told = String::new();
     let is_installed = (0..3).any(|_| {
-        let done = Command::new("sh").args(["-c", command]).current_dir(place.path()).output().expect("a shell");
+        let done = Command::new("sh")
+            .args(["-c", command])
+            .current_dir(place.path())
+            .output()
+            .expect("a shell");
         told += &String::from_utf8_lossy(&done.stderr);
         done.status.success()
     });
@@ -44,7 +51,8 @@ fn walk(language: &str) {
         fs::remove_file(place.path().join(file)).expect("it is there");
     }
     let made = typed(&place, "", &["new", "greeter", "--lang", language]);
-    let next: Vec<Vec<&str>> = made.stdout.lines().map(|line| line.split(' ').skip(1).collect()).collect();
+    let next: Vec<Vec<&str>> =
+        made.stdout.lines().map(|line| line.split(' ').skip(1).collect()).collect();
     assert_eq!(next, [["build", "greeter"], ["test", "greeter"], ["dev", "greeter"]], "{made}");
     if !["js", "ts"].contains(&language) {
         install(&place, &typed(&place, "", &next[0]));
@@ -65,7 +73,8 @@ fn walk(language: &str) {
                 let asked = typed(&place, "greeter", &words);
                 assert_eq!(asked.status, 21, "{asked}");
                 let (_, hinted) = asked.stderr.split_once("; then `toolcell ").expect("a hint");
-                let words: Vec<_> = hinted.split('`').next().expect("a command").split(' ').collect();
+                let words: Vec<_> =
+                    hinted.split('`').next().expect("a command").split(' ').collect();
                 let approved = typed(&place, "greeter", &words);
                 assert_eq!(approved.status, 0, "{words:?}: {approved}");
             }
@@ -74,11 +83,18 @@ fn walk(language: &str) {
         }
     }
     let folder = place.path().join("greeter");
-    let mut client = Client::start(place.command().current_dir(&folder).args(server.expect("a server")));
+    let mut client =
+        Client::start(place.command().current_dir(&folder).args(server.expect("a server")));
     client.opens();
     let listed = client.asks("tools/list", &json!({}));
-    let [tool] = &listed["tools"].as_array().expect("tools")[..] else { panic!("one tool: {listed}") };
-    assert_eq!((&tool["name"], &tool["inputSchema"]["required"]), (&json!("greet"), &json!(["name"])), "{listed}");
+    let [tool] = &listed["tools"].as_array().expect("tools")[..] else {
+        panic!("one tool: {listed}")
+    };
+    assert_eq!(
+        (&tool["name"], &tool["inputSchema"]["required"]),
+        (&json!("greet"), &json!(["name"])),
+        "{listed}"
+    );
     let called = client.asks("tools/call", &json!({"name": "greet", "arguments": {"name": "Ada"}}));
     assert_eq!(called["content"][0]["text"], "Hello, Ada!", "{called}");
     assert_eq!(client.ends(), Some(0));

@@ -21,12 +21,21 @@ fn what_a_provider_sent_is_found_out_and_answered() {
     let part = json!({"functionCall": {"id": "c1", "name": "calculator", "args": input}});
     let request = json!({"jsonrpc": "2.0", "id": "c1", "method": "tools/call",
         "params": {"name": "calculator", "arguments": input}});
-    let event =
-        json!({"type": "TOOL_CALL_CHUNK", "toolCallId": "c1", "toolCallName": "calculator", "delta": arguments});
+    let event = json!({"type": "TOOL_CALL_CHUNK", "toolCallId": "c1", "toolCallName": "calculator", "delta": arguments});
     let message = json!({"role": "assistant", "content": null, "tool_calls": [function]});
     for (format, whole, list, pointer) in [
-        ("openai", json!({"choices": [{"message": message}]}), json!([function]), "/messages/0/tool_call_id"),
-        ("openai-responses", json!({"object": "response", "output": [item]}), json!([item]), "/messages/0/call_id"),
+        (
+            "openai",
+            json!({"choices": [{"message": message}]}),
+            json!([function]),
+            "/messages/0/tool_call_id",
+        ),
+        (
+            "openai-responses",
+            json!({"object": "response", "output": [item]}),
+            json!([item]),
+            "/messages/0/call_id",
+        ),
         (
             "anthropic",
             json!({"type": "message", "role": "assistant", "content": [{"type": "text", "text": "hm"}, block]}),
@@ -40,14 +49,26 @@ fn what_a_provider_sent_is_found_out_and_answered() {
             "/messages/0/parts/0/functionResponse/id",
         ),
         ("mcp", request.clone(), json!([request]), "/messages/0/_meta/toolcell~1tool_call_id"),
-        ("agui", json!({"role": "assistant", "toolCalls": [function]}), json!([event]), "/messages/0/toolCallId"),
+        (
+            "agui",
+            json!({"role": "assistant", "toolCalls": [function]}),
+            json!([event]),
+            "/messages/0/toolCallId",
+        ),
     ] {
         for document in [whole, list] {
-            for words in [&["-q", "--format", format][..], &["-q", "--format", format, "--calls-format", format]] {
+            for words in [
+                &["-q", "--format", format][..],
+                &["-q", "--format", format, "--calls-format", format],
+            ] {
                 // AG-UI and OpenAI write a bare list alike, and MCP's requests are lines to the library.
                 let shown = batch(&document, words);
                 assert_eq!((shown.status, shown.stderr.as_str()), (0, ""), "{document}\n{shown}");
-                assert_eq!(shown.json().pointer(pointer), Some(&json!("c1")), "{document}\n{shown}");
+                assert_eq!(
+                    shown.json().pointer(pointer),
+                    Some(&json!("c1")),
+                    "{document}\n{shown}"
+                );
                 assert!(shown.stdout.contains("42"), "{shown}");
             }
         }
@@ -59,14 +80,26 @@ fn what_a_provider_sent_is_found_out_and_answered() {
 fn bad_arguments_leave_the_other_calls_to_run() {
     let good = r#"{"type": "tool_use", "id": "b", "name": "calculator", "input": {"expression": "6 * 7"}}"#;
     for bad in [r#"{"expression": 1e400}"#, r#"{"expression": "\ud83d"}"#] {
-        let call = format!(r#"{{"type": "tool_use", "id": "a", "name": "calculator", "input": {bad}}}"#);
-        let document = format!(r#"{{"type": "message", "role": "assistant", "content": [{call},{good}]}}"#);
+        let call =
+            format!(r#"{{"type": "tool_use", "id": "a", "name": "calculator", "input": {bad}}}"#);
+        let document =
+            format!(r#"{{"type": "message", "role": "assistant", "content": [{call},{good}]}}"#);
         let shown = fed(&[&HEAD[..], &["-q"]].concat(), document.as_bytes());
         let told = shown.json();
         let messages: Vec<_> = told["messages"].as_array().expect("messages").iter().collect();
-        let ids: Vec<_> = messages.iter().map(|it| (it["tool_call_id"].as_str(), it["is_error"] == true)).collect();
-        assert_eq!((shown.status, ids), (0, vec![(Some("a"), true), (Some("b"), false)]), "{shown}");
-        assert!(messages[0]["content"].as_str().is_some_and(|text| text.contains("not valid JSON")), "{shown}");
+        let ids: Vec<_> = messages
+            .iter()
+            .map(|it| (it["tool_call_id"].as_str(), it["is_error"] == true))
+            .collect();
+        assert_eq!(
+            (shown.status, ids),
+            (0, vec![(Some("a"), true), (Some("b"), false)]),
+            "{shown}"
+        );
+        assert!(
+            messages[0]["content"].as_str().is_some_and(|text| text.contains("not valid JSON")),
+            "{shown}"
+        );
     }
 }
 
@@ -75,13 +108,23 @@ fn a_document_that_does_not_tell_its_form_is_an_error_that_lists_the_forms() {
     let unknown = json!({"answer": "hi"});
     let shown = fed(&HEAD, format!("[{unknown}]").as_bytes());
     assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
-    for form in
-        ["calls (our own)", "openai", "openai-responses", "anthropic", "gemini", "mcp", "agui", "--calls-format"]
-    {
+    for form in [
+        "calls (our own)",
+        "openai",
+        "openai-responses",
+        "anthropic",
+        "gemini",
+        "mcp",
+        "agui",
+        "--calls-format",
+    ] {
         assert!(shown.stderr.contains(form), "no {form}: {shown}");
     }
     let both = batch(&json!({"choices": [], "candidates": []}), &[]);
-    assert!(both.status == 1 && both.stderr.contains("could come from several APIs: openai, gemini"), "{both}");
+    assert!(
+        both.status == 1 && both.stderr.contains("could come from several APIs: openai, gemini"),
+        "{both}"
+    );
     let whole = batch(&unknown, &["--calls-format", "openai"]);
     let told = "not as openai sends it: the whole document: expected a response with `choices`";
     assert!(whole.status == 1 && whole.stderr.contains(told), "{whole}");
@@ -89,12 +132,22 @@ fn a_document_that_does_not_tell_its_form_is_an_error_that_lists_the_forms() {
         (json!([{"name": "greet"}]), "anthropic", "calls"),
         (json!([{"id": "a", "name": "greet", "arguments": {"name": "Ada"}}]), "mcp", "calls"),
         (json!({"name": "greet", "arguments": {"name": "Ada"}}), "mcp", "calls"),
-        (json!([{"type": "tool_use", "id": "a", "name": "greet", "input": {}}]), "gemini", "anthropic"),
+        (
+            json!([{"type": "tool_use", "id": "a", "name": "greet", "input": {}}]),
+            "gemini",
+            "anthropic",
+        ),
     ] {
         let other = batch(&document, &["--calls-format", said]);
-        let told = format!("the calls have the form `{form}`, not `{said}`\nhint: write `--calls-format {form}`");
+        let told = format!(
+            "the calls have the form `{form}`, not `{said}`\nhint: write `--calls-format {form}`"
+        );
         assert!(other.status == 1 && other.stderr.contains(&told), "{told}: {other}");
-        assert_ne!(batch(&document, &["--calls-format", form]).json()["messages"], json!([]), "as the hint says");
+        assert_ne!(
+            batch(&document, &["--calls-format", form]).json()["messages"],
+            json!([]),
+            "as the hint says"
+        );
     }
 }
 
@@ -105,16 +158,23 @@ fn a_response_without_calls_is_no_error() {
         (json!({"role": "assistant", "content": "hi"}), "openai"),
         (json!({"role": "assistant", "content": null}), "openai"),
         (json!({"choices": [{"message": {"content": "hi"}}]}), "openai"),
-        (json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"}}]}), "openai"),
+        (
+            json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"}}]}),
+            "openai",
+        ),
         (json!({"output": [{"type": "message", "content": []}]}), "openai-responses"),
         (json!({"role": "assistant", "content": [{"type": "text", "text": "hi"}]}), "anthropic"),
-        (json!({"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}}]}), "gemini"),
+        (
+            json!({"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}}]}),
+            "gemini",
+        ),
         (json!({"role": "assistant", "content": "hi"}), "agui"),
     ] {
         for words in [&[][..], &["--calls-format", form]] {
             let shown = batch(&document, words);
             let told = (shown.status, shown.stdout.as_str(), shown.stderr.as_str());
-            let expected = (0, "{\"messages\":[]}\n", "note: the list has no calls: no tool was called\n");
+            let expected =
+                (0, "{\"messages\":[]}\n", "note: the list has no calls: no tool was called\n");
             assert_eq!(told, expected, "{document} {words:?}");
         }
     }
@@ -128,13 +188,12 @@ fn no_call_of_a_mixed_list_is_left_out() {
     let input = json!({"name": "Ada"});
     let arguments = input.to_string();
     let block = json!({"type": "tool_use", "id": "a", "name": "greet", "input": input});
-    let item = json!({"type": "function_call", "call_id": "a", "name": "greet", "arguments": arguments});
+    let item =
+        json!({"type": "function_call", "call_id": "a", "name": "greet", "arguments": arguments});
     let part = json!({"functionCall": {"id": "a", "name": "greet", "args": input}});
-    let request =
-        json!({"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": {"name": "greet", "arguments": input}});
+    let request = json!({"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": {"name": "greet", "arguments": input}});
     let event = json!({"type": "TOOL_CALL_CHUNK", "toolCallId": "a", "toolCallName": "greet", "delta": arguments});
-    let function =
-        json!({"index": 0, "id": "a", "type": "function", "function": {"name": "greet", "arguments": arguments}});
+    let function = json!({"index": 0, "id": "a", "type": "function", "function": {"name": "greet", "arguments": arguments}});
     for (form, theirs) in [
         ("anthropic", &block),
         ("openai-responses", &item),
@@ -148,7 +207,8 @@ fn no_call_of_a_mixed_list_is_left_out() {
                 let typed = batch(&list, &["--calls-format", form]);
                 assert_eq!((typed.status, typed.stdout.as_str()), (1, ""), "{list}: {typed}");
                 let place = format!("at `/{at}");
-                let is_named = typed.stderr.contains(&place) || typed.stderr.contains("unknown field `index`");
+                let is_named =
+                    typed.stderr.contains(&place) || typed.stderr.contains("unknown field `index`");
                 assert!(is_named, "{place}: {list}: {typed}");
                 let found = batch(&list, &[]);
                 assert_eq!((found.status, found.stdout.as_str()), (1, ""), "{list}: {found}");
@@ -156,9 +216,14 @@ fn no_call_of_a_mixed_list_is_left_out() {
         }
     }
     // Also within a whole response.
-    let message = json!({"role": "assistant", "content": [{"type": "text", "text": "hm"}, block, own]});
+    let message =
+        json!({"role": "assistant", "content": [{"type": "text", "text": "hm"}, block, own]});
     let shown = batch(&message, &[]);
-    assert!(shown.status == 1 && shown.stderr.contains("at `/content/2`: expected an item of this form"), "{shown}");
+    assert!(
+        shown.status == 1
+            && shown.stderr.contains("at `/content/2`: expected an item of this form"),
+        "{shown}"
+    );
     // One a line, each is read in its own form.
     let other = request.to_string().replace(r#""id":"a""#, r#""id":"c""#);
     let lines = format!("{block}\n{own}\n{other}\n");
@@ -175,12 +240,28 @@ fn a_call_that_cannot_be_read_fails_alone() {
         {"type": "tool_use", "id": "b", "name": "greet", "input": {"name": "Ada"}},
     ]);
     let messages = batch(&list, &[]).json()["messages"].clone();
-    assert_eq!((&messages[0]["tool_call_id"], &messages[0]["is_error"]), (&json!("a"), &json!(true)), "{messages}");
-    assert_eq!((&messages[1]["tool_call_id"], &messages[1]["content"]), (&json!("b"), &json!("Hello, Ada!")));
+    assert_eq!(
+        (&messages[0]["tool_call_id"], &messages[0]["is_error"]),
+        (&json!("a"), &json!(true)),
+        "{messages}"
+    );
+    assert_eq!(
+        (&messages[1]["tool_call_id"], &messages[1]["content"]),
+        (&json!("b"), &json!("Hello, Ada!"))
+    );
     let stream = batch(&list, &["--stream"]);
-    let events: Vec<Value> = stream.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!((&events[0]["type"], &events[0]["id"]), (&json!("tool_result_encoded"), &json!("a")), "{stream}");
-    assert_eq!(events.last(), Some(&json!({"type": "run_finished", "calls": 2, "failed": 1})), "{stream}");
+    let events: Vec<Value> =
+        stream.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        (&events[0]["type"], &events[0]["id"]),
+        (&json!("tool_result_encoded"), &json!("a")),
+        "{stream}"
+    );
+    assert_eq!(
+        events.last(),
+        Some(&json!({"type": "run_finished", "calls": 2, "failed": 1})),
+        "{stream}"
+    );
 }
 
 /// As any call that fails: the earliest call of the list that halts the run is named, and all calls are made.
@@ -201,11 +282,19 @@ fn a_call_that_cannot_be_read_halts_a_run_that_halts_at_failures() {
         let told = shown.json();
         assert_eq!(told["halt"]["halt_tool_call_id"].as_str(), halt, "{list}: {shown}");
         assert_eq!(shown.status, if halt.is_some() { 20 } else { 0 }, "{shown}");
-        let greeted = told["messages"].as_array().unwrap().iter().any(|message| message["content"] == "Hello, Ada!");
+        let greeted = told["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|message| message["content"] == "Hello, Ada!");
         assert!(greeted, "all calls are made: {shown}");
         let stream = batch(&list, &["--on-tool-error", "halt", "--stream"]);
         let last: Value = serde_json::from_str(stream.stdout.lines().last().unwrap()).unwrap();
-        assert_eq!((last["halt"]["halt_tool_call_id"].as_str(), stream.status), (halt, shown.status), "{stream}");
+        assert_eq!(
+            (last["halt"]["halt_tool_call_id"].as_str(), stream.status),
+            (halt, shown.status),
+            "{stream}"
+        );
         assert_eq!(batch(&list, &[]).status, 0, "by default it does not halt");
     }
 }
@@ -219,13 +308,22 @@ fn an_unknown_tool_is_an_error_or_an_answer() {
     let messages = &answered.json()["messages"];
     assert_eq!(answered.status, 0, "{answered}");
     let said = r#"{"error":"there is no tool `gret`; did you mean `greet`?"}"#;
-    assert_eq!((&messages[0]["content"], &messages[0]["is_error"]), (&json!(said), &json!(true)), "{answered}");
+    assert_eq!(
+        (&messages[0]["content"], &messages[0]["is_error"]),
+        (&json!(said), &json!(true)),
+        "{answered}"
+    );
     assert_eq!(messages[1]["content"], "Hello, Ada!", "{answered}");
-    let stream = batch(&calls, &["--unknown-tools", "answer", "--stream", "--max-concurrency", "1"]);
+    let stream =
+        batch(&calls, &["--unknown-tools", "answer", "--stream", "--max-concurrency", "1"]);
     let second: Value = serde_json::from_str(stream.stdout.lines().nth(1).unwrap()).unwrap();
     assert_eq!(second["result"]["tool_error"]["reason"], "not_found", "{stream}");
     let halted = batch(&calls, &["--unknown-tools", "answer", "--on-tool-error", "halt"]);
-    assert_eq!((halted.status, &halted.json()["halt"]["halt_tool_call_id"]), (20, &json!("a")), "{halted}");
+    assert_eq!(
+        (halted.status, &halted.json()["halt"]["halt_tool_call_id"]),
+        (20, &json!("a")),
+        "{halted}"
+    );
 }
 
 /// Text without JSON around it for a person, an object that stays one for a model.
@@ -236,12 +334,14 @@ fn results_are_what_the_providers_form_has_for_them() {
         {"id": "b", "name": "jq", "arguments": {"filter": ".", "input": {"deep": [1, {"n": 9007199254740993_u64}]}}},
     ]);
     let head = ["batch", "calculator.wasm", "jq.wasm", "--calls", "-", "--format"];
-    let of = |format: &str| fed(&[&head[..], &[format]].concat(), calls.to_string().as_bytes()).json();
+    let of =
+        |format: &str| fed(&[&head[..], &[format]].concat(), calls.to_string().as_bytes()).json();
     let agui = of("agui");
     let error = agui["messages"][0]["error"].as_str().expect("text");
     assert!(!error.contains('{') && !error.is_empty(), "{agui}");
     let gemini = of("gemini");
-    let response = gemini.pointer("/messages/0/parts/1/functionResponse/response/output").expect("a response");
+    let response =
+        gemini.pointer("/messages/0/parts/1/functionResponse/response/output").expect("a response");
     assert!(response.is_object() || response.is_array(), "{gemini}");
     assert!(response.to_string().contains(r#""9007199254740993""#), "{gemini}");
 }

@@ -8,17 +8,29 @@ use crate::place::Place;
 /// Whatever it comes to mean: what is shown is its text, and later what changed in it.
 #[test]
 fn of_a_configuration_every_line_is_shown_that_is_new_to_who_approves() {
-    let config =
-        |more: &str| format!("[host]\nisolation = \"strict\"\n\n[components.mine]\npath = \"hello.wasm\"\n{more}");
+    let config = |more: &str| {
+        format!(
+            "[host]\nisolation = \"strict\"\n\n[components.mine]\npath = \"hello.wasm\"\n{more}"
+        )
+    };
     let place = Place::new(&config("[tenants.acme]\nhttp = []"));
     let shown = place.typed(&["approve"]).stdout;
-    assert!(shown.contains("    | isolation = \"strict\"\n") && shown.contains("    | http = []\n"), "{shown}");
+    assert!(
+        shown.contains("    | isolation = \"strict\"\n") && shown.contains("    | http = []\n"),
+        "{shown}"
+    );
     place.approve();
     place.write(&config("[tenants.acme]\nisolation = \"pooled\""));
     let shown = place.typed(&["approve"]).stdout;
-    let expected = "    [tenants.acme], line 7\n      - http = []\n      + isolation = \"pooled\"\n";
+    let expected =
+        "    [tenants.acme], line 7\n      - http = []\n      + isolation = \"pooled\"\n";
     assert!(shown.contains(expected) && !shown.contains("strict"), "{shown}");
-    assert!(place.typed(&["approve", "--json"]).json()["text"]["old"].as_str().unwrap().contains("http = []"));
+    assert!(
+        place.typed(&["approve", "--json"]).json()["text"]["old"]
+            .as_str()
+            .unwrap()
+            .contains("http = []")
+    );
 }
 
 /// In a directory that users share, as `/tmp` is: whatever stands in another user's file, and whether it can be read at all.
@@ -34,13 +46,17 @@ fn a_configuration_of_another_users_stops_no_command_that_does_not_need_it() {
     let file = shared.join("toolcell.toml");
     let calls = shared.join("mine/calls.json");
     fs::write(&calls, r#"[{"name": "greet", "arguments": {"name": "Ada"}}]"#).expect("a place");
-    for (config, mode) in [("[components.named]\npath = \"hello.wasm\"\n", 0o644), ("= broken", 0o666), ("", 0o000)] {
+    for (config, mode) in
+        [("[components.named]\npath = \"hello.wasm\"\n", 0o644), ("= broken", 0o666), ("", 0o000)]
+    {
         fs::write(&file, config).expect("a place");
         fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("a place");
         if chown(&file, Some(65_534), None).is_err() {
             return;
         }
-        let typed = |words: &[&str]| place.shown(place.command().current_dir(shared.join("mine")).args(words));
+        let typed = |words: &[&str]| {
+            place.shown(place.command().current_dir(shared.join("mine")).args(words))
+        };
         for words in [
             &["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#][..],
             &["batch", "hello.wasm", "--calls", "calls.json"],
@@ -50,7 +66,11 @@ fn a_configuration_of_another_users_stops_no_command_that_does_not_need_it() {
             &["explain", "hello.wasm", "greet", "GET https://a.example"],
         ] {
             let shown = typed(words);
-            assert_eq!(shown.status, if words[0] == "explain" { 21 } else { 0 }, "{config:?} {words:?}: {shown}");
+            assert_eq!(
+                shown.status,
+                if words[0] == "explain" { 21 } else { 0 },
+                "{config:?} {words:?}: {shown}"
+            );
             assert!(!shown.stderr.contains("error: "), "{config:?} {words:?}: {shown}");
             assert!(
                 shown.stderr.contains("ignored a configuration that belongs to another user"),
@@ -59,10 +79,16 @@ fn a_configuration_of_another_users_stops_no_command_that_does_not_need_it() {
         }
         for words in [&["run", "named", "greet"][..], &["check"], &["approve", "--yes"]] {
             let shown = typed(words);
-            assert!(shown.status == 1 && shown.stderr.contains("belongs to another user"), "{config:?}: {shown}");
+            assert!(
+                shown.status == 1 && shown.stderr.contains("belongs to another user"),
+                "{config:?}: {shown}"
+            );
             let named = "error: `HERE/shared/toolcell.toml` is ignored: it belongs to another user (uid 65534)\n";
             assert!(shown.stderr.contains(named), "{config:?}: {shown}");
-            assert!(shown.stderr.contains("\nhint: name a configuration of your own"), "{config:?}: {shown}");
+            assert!(
+                shown.stderr.contains("\nhint: name a configuration of your own"),
+                "{config:?}: {shown}"
+            );
         }
         fs::remove_file(&file).expect("it is there");
     }
@@ -77,7 +103,8 @@ fn a_configuration_of_another_users_stops_no_command_that_does_not_need_it() {
     // It hides none above it.
     fs::write(&file, "= broken").expect("a place");
     chown(&file, Some(65_534), None).expect("as before");
-    fs::write(place.path().join("toolcell.toml"), "[components.above]\npath = \"hello.wasm\"\n").expect("a place");
+    fs::write(place.path().join("toolcell.toml"), "[components.above]\npath = \"hello.wasm\"\n")
+        .expect("a place");
     let shown = place.shown(place.command().current_dir(shared.join("mine")).args(["check"]));
     assert!(shown.status == 0 && shown.stdout.contains("above"), "{shown}");
 }

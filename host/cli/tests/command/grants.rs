@@ -63,7 +63,10 @@ fn what_is_wrong_with_it() {
     let place = Place::new("");
     for (name, config) in [
         ("syntax", "[components.x\npath = \"x.wasm\"\ny = = 2\n"),
-        ("keys", "[compnents.x]\n[components.y]\npaht = 3\ngrants = { htp = [], kv = \"x\", reveal = [1] }\n"),
+        (
+            "keys",
+            "[compnents.x]\n[components.y]\npaht = 3\ngrants = { htp = [], kv = \"x\", reveal = [1] }\n",
+        ),
         ("twice", "[components.x]\npath = \"hello.wasm\"\n[components.x]\npath = \"asks.wasm\"\n"),
         (
             "rules",
@@ -116,15 +119,20 @@ fn what_is_wrong_with_it() {
         place.write(config);
         // Named: of one that was only found, no secret is looked at.
         let named = ["--config", "toolcell.toml"];
-        let shown = place.typed(&[&named[..], &["run", "hello.wasm", "greet", "{\"name\": \"Ada\"}"]].concat());
+        let shown = place
+            .typed(&[&named[..], &["run", "hello.wasm", "greet", "{\"name\": \"Ada\"}"]].concat());
         assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{name}: {shown}");
-        let labels = |label: &str| shown.stderr.lines().filter(|line| line.starts_with(label)).count();
+        let labels =
+            |label: &str| shown.stderr.lines().filter(|line| line.starts_with(label)).count();
         assert_eq!(labels("error: toolcell.toml:"), labels("hint: "), "{name}: {shown}");
         assert!(!shown.stderr.contains("a-secret-value"), "{name}: {shown}");
         check(&format!("config_{name}"), &shown);
         let json = place.typed(&[&named[..], &["check", "--json"]].concat()).json();
         let problems = json["error"]["problems"].as_array().expect("problems");
-        assert!(problems.iter().all(|problem| problem["line"].is_u64() && problem["column"].is_u64()), "{json}");
+        assert!(
+            problems.iter().all(|problem| problem["line"].is_u64() && problem["column"].is_u64()),
+            "{json}"
+        );
     }
 }
 
@@ -137,16 +145,29 @@ fn which_file_it_is() {
     let below = place.shown(place.command().current_dir(place.path().join("sub/dir")).args(call));
     assert_eq!(below.stdout, "Hello, Ada!\n", "found upwards");
     let mut elsewhere = command();
-    let elsewhere = elsewhere.env("TOOLCELL_CONFIG", place.path().join("toolcell.toml")).args(call).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&elsewhere.stdout), "Hello, Ada!\n", "named by the environment");
+    let elsewhere = elsewhere
+        .env("TOOLCELL_CONFIG", place.path().join("toolcell.toml"))
+        .args(call)
+        .output()
+        .unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&elsewhere.stdout),
+        "Hello, Ada!\n",
+        "named by the environment"
+    );
     let gone = place.shown(place.command().env("TOOLCELL_CONFIG", "gone.toml").arg("check"));
-    let told = "the configuration that the variable `TOOLCELL_CONFIG` names: `gone.toml` does not exist";
+    let told =
+        "the configuration that the variable `TOOLCELL_CONFIG` names: `gone.toml` does not exist";
     assert!(gone.status == 1 && gone.stderr.contains(told), "{gone}");
     let named = place.typed(&["--config", "nothing.toml", "list", "hello.wasm"]);
     assert!(named.status == 1 && named.stderr.contains("`nothing.toml` does not exist"), "{named}");
     let mistyped = place.typed(&["run", "namde", "greet"]);
-    assert!(mistyped.status == 2 && mistyped.stderr.contains("hint: did you mean `named`?"), "{mistyped}");
-    for (spoilt, mode, good) in [("toolcell.toml", 0o666, 0o644), ("toolcell.toml", 0o664, 0o644), (".", 0o770, 0o700)]
+    assert!(
+        mistyped.status == 2 && mistyped.stderr.contains("hint: did you mean `named`?"),
+        "{mistyped}"
+    );
+    for (spoilt, mode, good) in
+        [("toolcell.toml", 0o666, 0o644), ("toolcell.toml", 0o664, 0o644), (".", 0o770, 0o700)]
     {
         fs::set_permissions(place.path().join(spoilt), fs::Permissions::from_mode(mode)).unwrap();
         let open = place.typed(&call);
@@ -161,13 +182,23 @@ fn which_file_it_is() {
 
 #[test]
 fn a_pinned_component_is_that_one() {
-    let pin = |digest: &str| format!("[components.hello]\npath = \"hello.wasm\"\ndigest = \"{digest}\"\n");
+    let pin = |digest: &str| {
+        format!("[components.hello]\npath = \"hello.wasm\"\ndigest = \"{digest}\"\n")
+    };
     let place = Place::new("");
-    let digest = place.typed(&["inspect", "hello.wasm", "--json"]).json()["digest"].as_str().unwrap().to_owned();
+    let digest = place.typed(&["inspect", "hello.wasm", "--json"]).json()["digest"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     place.write(&pin(&digest));
     assert_eq!(place.typed(&["check"]).status, 0);
     place.write(&pin(&format!("sha256:{}", "0".repeat(64))));
-    for words in [&["check"][..], &["run", "hello", "greet"], &["run", "hello.wasm", "greet"], &["list", "hello"]] {
+    for words in [
+        &["check"][..],
+        &["run", "hello", "greet"],
+        &["run", "hello.wasm", "greet"],
+        &["list", "hello"],
+    ] {
         let shown = place.typed(&[&["--config", "toolcell.toml"], words].concat());
         assert_eq!(shown.status, 1, "{shown}");
         assert!(
@@ -194,13 +225,23 @@ fn from_a_refusal_to_a_grant() {
     check("learn", &learned);
     check("learn_declared", &place.typed(&["learn", "mine"]));
     // As it is printed, but for what only the operator knows.
-    let config = learned.stdout.replace('…', "https://a.example").replace("env = \"key\"", "file = \"token\"");
+    let config = learned
+        .stdout
+        .replace('…', "https://a.example")
+        .replace("env = \"key\"", "file = \"token\"");
     place.write(&config.replace("env = \"token\"", "env = \"TOKEN\""));
     place.approve();
     let shown = place.typed(&["run", "asks", "asks", "{\"a\": 1}"]);
-    assert_eq!((shown.status, shown.stdout.as_str(), shown.stderr.as_str()), (0, "{\"a\": 1}\n", ""), "{shown}");
+    assert_eq!(
+        (shown.status, shown.stdout.as_str(), shown.stderr.as_str()),
+        (0, "{\"a\": 1}\n", ""),
+        "{shown}"
+    );
     let by_path = place.typed(&["run", "./asks.wasm", "asks"]);
-    assert!(by_path.status == 0 && by_path.stderr.contains("the grants of `toolcell.toml` apply"), "{by_path}");
+    assert!(
+        by_path.status == 0 && by_path.stderr.contains("the grants of `toolcell.toml` apply"),
+        "{by_path}"
+    );
     let denied = place.typed(&["explain", "asks", "reveal token"]);
     assert_eq!(denied.status, 21, "{denied}");
 }
@@ -230,19 +271,25 @@ fn explained() {
     let line = r#"write this in [tenants.acme]: secrets = ["token"]  # in place of line "#;
     assert!(shown.stderr.contains(line), "{shown}");
     // Without quotes, as the shell hands it over.
-    for words in ["hello greet GET http://localhost:8080/v1", "hello GET http://localhost:8080/v1", "asks kv read x"] {
+    for words in [
+        "hello greet GET http://localhost:8080/v1",
+        "hello GET http://localhost:8080/v1",
+        "asks kv read x",
+    ] {
         let words: Vec<_> = ["explain"].into_iter().chain(words.split(' ')).collect();
         let asked = place.typed(&words);
         assert_eq!(asked.status, if words[1] == "asks" { 21 } else { 0 }, "{asked}");
     }
     let nothing = place.typed(&["explain"]);
     assert!(
-        nothing.status == 2 && nothing.stderr.contains("error: the request is missing\nhint: a request is `GET"),
+        nothing.status == 2
+            && nothing.stderr.contains("error: the request is missing\nhint: a request is `GET"),
         "{nothing}"
     );
     let address = place.typed(&["explain", "hello", "http://169.254.169.254/"]);
     assert!(
-        address.status == 2 && address.stderr.contains("explain hello 'GET http://169.254.169.254/'`"),
+        address.status == 2
+            && address.stderr.contains("explain hello 'GET http://169.254.169.254/'`"),
         "its method was left out: {address}"
     );
     // A file is granted with its directory.
@@ -253,7 +300,11 @@ fn explained() {
     }
     place.write(GOOD);
     let json = place.typed(&["explain", "hello", "greet", "write /data/x", "--json"]).json();
-    assert_eq!((&json["allowed"], &json["denial"]["layer"]), (&false.into(), &"granted".into()), "{json}");
+    assert_eq!(
+        (&json["allowed"], &json["denial"]["layer"]),
+        (&false.into(), &"granted".into()),
+        "{json}"
+    );
 }
 
 #[test]
@@ -280,8 +331,11 @@ fn a_tenant_is_narrowed() {
 
 #[test]
 fn limits_of_the_file() {
-    let place = Place::new("[components.hello]\npath = \"hello.wasm\"\nlimits = { fuel = 1000 }\n").approved();
-    let call = |more: &[&str]| place.typed(&[&["run", "hello", "greet", "{\"name\": \"Ada\"}"], more].concat());
+    let place = Place::new("[components.hello]\npath = \"hello.wasm\"\nlimits = { fuel = 1000 }\n")
+        .approved();
+    let call = |more: &[&str]| {
+        place.typed(&[&["run", "hello", "greet", "{\"name\": \"Ada\"}"], more].concat())
+    };
     let shown = call(&[]);
     assert!(shown.status == 20 && shown.stderr.contains("raise `--fuel` (now 1k)"), "{shown}");
     assert_eq!(call(&["--fuel", "1G"]).status, 0);
@@ -308,7 +362,8 @@ fn the_schema_is_current() {
 fn a_call_without_a_tenant_where_tenants_are_defined_is_warned_of() {
     let hello = "[components.hello]\npath = \"hello.wasm\"\n";
     let place = Place::new(hello);
-    fs::write(place.path().join("calls"), r#"{"name": "greet", "arguments": {"name": "Ada"}}"#).unwrap();
+    fs::write(place.path().join("calls"), r#"{"name": "greet", "arguments": {"name": "Ada"}}"#)
+        .unwrap();
     for (config, tenant, expected) in [
         (hello.to_owned(), &[][..], ""),
         (format!("{hello}[tenants.acme]\n"), &[], WITHOUT_TENANT),
@@ -320,12 +375,19 @@ fn a_call_without_a_tenant_where_tenants_are_defined_is_warned_of() {
         place.approve();
         for words in [&["run", "hello", "name=Ada"][..], &["batch", "--calls", "calls"]] {
             let shown = place.typed(&[words, tenant].concat());
-            let told: String =
-                shown.stderr.split_inclusive('\n').filter(|line| !line.starts_with("summary: ")).collect();
+            let told: String = shown
+                .stderr
+                .split_inclusive('\n')
+                .filter(|line| !line.starts_with("summary: "))
+                .collect();
             assert_eq!((shown.status, told.as_str()), (0, expected), "{words:?}: {shown}");
         }
         fs::copy(place.path().join("hello.wasm"), place.path().join("other.wasm")).unwrap();
         let shown = place.typed(&[&["run", "other.wasm", "name=Ada"], tenant].concat());
-        assert_eq!((shown.status, shown.stderr.as_str()), (0, ""), "no configuration grants it anything: {shown}");
+        assert_eq!(
+            (shown.status, shown.stderr.as_str()),
+            (0, ""),
+            "no configuration grants it anything: {shown}"
+        );
     }
 }

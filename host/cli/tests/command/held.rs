@@ -38,13 +38,19 @@ fn descriptors(pid: u32) -> usize {
 fn a_line_of_a_gibibyte_is_answered_and_kept_nowhere() {
     let place = Place::new(CONFIG).approved();
     let mut command = place.command();
-    command.args(["serve", "--stdio"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+        .args(["serve", "--stdio"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     let mut child = command.spawn().expect("the binary runs");
-    let (mut input, output) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+    let (mut input, output) =
+        (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
     let mut lines = BufReader::new(output).lines();
-    let mut heard = || -> Value { serde_json::from_str(&lines.next().expect("a line").expect("text")).expect("JSON") };
-    let params =
-        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let mut heard = || -> Value {
+        serde_json::from_str(&lines.next().expect("a line").expect("text")).expect("JSON")
+    };
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
     let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
     writeln!(input, "{initialize}").expect("it reads");
     assert!(heard()["result"].is_object());
@@ -74,8 +80,11 @@ fn a_body_of_a_gibibyte_is_refused_and_kept_nowhere() {
     for path in ["/v1/calls", "/mcp"] {
         let head = head.replace("/v1/calls", path);
         for is_chunked in [false, true] {
-            let framing =
-                if is_chunked { "Transfer-Encoding: chunked".into() } else { format!("Content-Length: {SENT}") };
+            let framing = if is_chunked {
+                "Transfer-Encoding: chunked".into()
+            } else {
+                format!("Content-Length: {SENT}")
+            };
             let mut stream = TcpStream::connect(server.address()).expect("it listens");
             write!(stream, "{head}{framing}\r\n\r\n").expect("it reads");
             let mut taken = 0;
@@ -97,7 +106,11 @@ fn a_body_of_a_gibibyte_is_refused_and_kept_nowhere() {
             // Its answer can be lost: the connection is closed with bytes on their way.
             let mut answer = Vec::new();
             let _ = stream.read_to_end(&mut answer);
-            assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 413 "), "{}", String::from_utf8_lossy(&answer));
+            assert!(
+                answer.is_empty() || answer.starts_with(b"HTTP/1.1 413 "),
+                "{}",
+                String::from_utf8_lossy(&answer)
+            );
         }
     }
     assert_eq!(server.greets(None).0, 200);

@@ -32,7 +32,10 @@ fn nothing_typed() {
     let output = Command::new(command().get_program()).output().expect("the binary runs");
     let stderr = String::from_utf8(output.stderr).expect("UTF-8");
     assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{stderr}");
-    assert!(stderr.contains("Usage: toolcell") && stderr.ends_with("hint: `toolcell --help` shows the commands\n"));
+    assert!(
+        stderr.contains("Usage: toolcell")
+            && stderr.ends_with("hint: `toolcell --help` shows the commands\n")
+    );
 }
 
 #[test]
@@ -48,7 +51,8 @@ fn completions() {
 /// What the shell's script asks, and what the command answers: commands, options, components and tools.
 #[test]
 fn names_are_completed() {
-    let config = "[components.desk]\npath = \"desk.wasm\"\n[components.hello]\npath = \"hello.wasm\"\n";
+    let config =
+        "[components.desk]\npath = \"desk.wasm\"\n[components.hello]\npath = \"hello.wasm\"\n";
     let place = Place::new(config);
     fs::copy(example("desk"), place.path().join("desk.wasm")).unwrap();
     let place = place.approved();
@@ -58,7 +62,8 @@ fn names_are_completed() {
         command.env("TOOLCELL_COMPLETE", "fish").args(["--", "toolcell"]).args(words);
         let shown = place.shown(&mut command);
         assert_eq!((shown.status, shown.stderr.as_str()), (0, ""), "{shown}");
-        let names = shown.stdout.lines().map(|line| line.split('\t').next().unwrap_or_default().to_owned());
+        let names =
+            shown.stdout.lines().map(|line| line.split('\t').next().unwrap_or_default().to_owned());
         names.collect::<Vec<_>>()
     };
     for (words, expected) in [
@@ -77,14 +82,19 @@ fn names_are_completed() {
         assert!(names.iter().any(|name| name == expected), "{words:?}: {names:?}");
     }
     place.write("nonsense");
-    assert!(!completed(&["run", "desk", "book"]).iter().any(|name| name == "book_table"), "an unusable configuration");
+    assert!(
+        !completed(&["run", "desk", "book"]).iter().any(|name| name == "book_table"),
+        "an unusable configuration"
+    );
 }
 
 /// `-h` is for a screen: no examples, no lists, and each option in a line.
 #[test]
 fn short_help_is_short() {
-    for words in [&["-h"][..], &["run", "-h"], &["batch", "-h"], &["tools", "-h"], &["list", "-h"]] {
-        let (short, whole) = (typed(words), typed(&[&words[..words.len() - 1], &["--help"]].concat()));
+    for words in [&["-h"][..], &["run", "-h"], &["batch", "-h"], &["tools", "-h"], &["list", "-h"]]
+    {
+        let (short, whole) =
+            (typed(words), typed(&[&words[..words.len() - 1], &["--help"]].concat()));
         let (short, whole) = (short.stdout.lines().count(), whole.stdout.lines().count());
         assert!(short <= 45 && short < whole, "{words:?}: {short} lines of {whole}");
     }

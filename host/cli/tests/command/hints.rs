@@ -14,7 +14,8 @@ const READS: &str = r#"{"steps": [["read", "/docs/in.txt"]]}"#;
 fn place(config: &str, components: &[&str]) -> Place {
     let place = Place::new(config);
     for component in components {
-        fs::copy(example(component), place.path().join(format!("{component}.wasm"))).expect("a place");
+        fs::copy(example(component), place.path().join(format!("{component}.wasm")))
+            .expect("a place");
     }
     fs::write(place.path().join("program.wasm"), command_module()).expect("a place");
     place
@@ -34,14 +35,23 @@ fn a_file_that_is_not_granted_is_denied_with_the_lines_that_allow_it() {
         let hint = "hint: to allow it, add these lines to `toolcell.toml`, below the last line of the component's section, \
                     which begins in line 1, and approve it with `toolcell approve`:\n";
         assert!(ran.stderr.contains(hint), "{ran}");
-        let lines = ["[components.clerk.grants]", "directories = "].map(|start| line(&ran.stderr, start));
+        let lines =
+            ["[components.clerk.grants]", "directories = "].map(|start| line(&ran.stderr, start));
         place.write(&format!("{CLERK}{}\n{process}", lines.join("\n")));
         place.approve();
         let ran = place.typed(&["run", "clerk", READS]);
-        assert_eq!((ran.status, ran.stdout.as_str(), ran.stderr.as_str()), (0, "[\"found\"]\n", ""), "{ran}");
+        assert_eq!(
+            (ran.status, ran.stdout.as_str(), ran.stderr.as_str()),
+            (0, "[\"found\"]\n", ""),
+            "{ran}"
+        );
         // What a granted directory does not hold is the tool's own affair.
         let missing = place.typed(&["run", "clerk", r#"{"steps": [["read", "/docs/other.txt"]]}"#]);
-        assert_eq!((missing.stdout.as_str(), missing.stderr.as_str()), ("[\"NotFound\"]\n", ""), "{missing}");
+        assert_eq!(
+            (missing.stdout.as_str(), missing.stderr.as_str()),
+            ("[\"NotFound\"]\n", ""),
+            "{missing}"
+        );
     }
     // A file that no configuration names, and a program that opens what it calls its first directory.
     let place = place("", &["clerk"]);
@@ -50,12 +60,19 @@ fn a_file_that_is_not_granted_is_denied_with_the_lines_that_allow_it() {
     let call = format!("toolcell run clerk.wasm '{READS}'");
     let option = pasted(&place, &call, &[]);
     let option = line(&option.stderr, "--grant ");
-    assert_eq!(pasted(&place, &format!("{call} {option}"), &[]).stdout, "[\"found\"]\n", "{option}");
+    assert_eq!(
+        pasted(&place, &format!("{call} {option}"), &[]).stdout,
+        "[\"found\"]\n",
+        "{option}"
+    );
     // A program has no directory for the path, so that nothing is denied: its words are looked at.
     let call = "toolcell run --as command program.wasm args:='[\"path\"]'";
     let program = pasted(&place, call, &[]);
     let note = "note: `program` names `/docs/in.txt`, which is not granted\n";
-    assert!(program.status == 10 && program.stderr.contains(note) && !program.stderr.contains("denied"), "{program}");
+    assert!(
+        program.status == 10 && program.stderr.contains(note) && !program.stderr.contains("denied"),
+        "{program}"
+    );
     let hint = line(&program.stderr, "hint: `");
     let (learn, _) = hint.trim_start_matches("hint: `").split_once('`').expect("a command");
     assert_eq!(pasted(&place, learn, &[]).status, 0, "{hint}");
@@ -70,7 +87,9 @@ fn what_a_program_needs_is_learned() {
     let learned = place.typed(&[&["learn", "--as", "command"], &call[..]].concat());
     assert_eq!(learned.status, 0, "{learned}");
     assert!(
-        learned.stdout.starts_with("[components.program]\npath = \"program.wasm\"\nas = \"command\"\n"),
+        learned
+            .stdout
+            .starts_with("[components.program]\npath = \"program.wasm\"\nas = \"command\"\n"),
         "{learned}"
     );
     fs::write(place.path().join("data/note.txt"), "kept").expect("a file");
@@ -79,7 +98,10 @@ fn what_a_program_needs_is_learned() {
     let ran = place.typed(&["run", "program", call[1]]);
     assert_eq!((ran.status, ran.stdout.as_str()), (0, "kept\n"), "{ran}");
     let configured = place.typed(&[&["learn", "--as", "command"], &call[..]].concat());
-    assert!(configured.status == 2 && configured.stderr.contains("which `toolcell.toml` configures"), "{configured}");
+    assert!(
+        configured.status == 2 && configured.stderr.contains("which `toolcell.toml` configures"),
+        "{configured}"
+    );
 }
 
 /// By `run` and `explain`, in one sentence and with one exit status.
@@ -88,8 +110,7 @@ fn an_import_that_is_not_granted_is_told_in_one_sentence() {
     let config = "[components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\n\
                   secrets = { fetch_token = { for = \"https://a.example\", from = { file = \"token\" } } }\n";
     let place = place(config, &["fetch"]).approved();
-    let error =
-        "error: HERE/fetch.wasm: the component imports interfaces that are not granted: toolcell:tool/http@0.1.0\n";
+    let error = "error: HERE/fetch.wasm: the component imports interfaces that are not granted: toolcell:tool/http@0.1.0\n";
     let ran = place.typed(&["run", "fetch", "url=https://a.example/x"]);
     let explained = place.typed(&["explain", "fetch", "secret fetch_token"]);
     for shown in [&ran, &explained] {
@@ -109,13 +130,18 @@ fn an_import_that_is_not_granted_is_told_in_one_sentence() {
 fn arguments_without_text_are_told_as_that() {
     let place = Place::new("");
     fs::write(place.path().join("blank"), " ".repeat(1 << 20)).expect("a file");
-    for (typed, named) in
-        [("", "the text of the arguments"), ("  \n", "the text of the arguments"), ("@blank", "`blank`")]
-    {
+    for (typed, named) in [
+        ("", "the text of the arguments"),
+        ("  \n", "the text of the arguments"),
+        ("@blank", "`blank`"),
+    ] {
         for command in ["run", "learn"] {
             let shown = place.typed(&[command, "hello.wasm", "greet", typed]);
             let told = format!("  - {named} is empty, or only white space, which means `{{}}`\n");
-            assert!(shown.status == 21 && shown.stderr.contains(&told), "{command} {typed:?}: {shown}");
+            assert!(
+                shown.status == 21 && shown.stderr.contains(&told),
+                "{command} {typed:?}: {shown}"
+            );
             let form = if typed == "@blank" {
                 "one JSON object to `blank`"
             } else {
@@ -132,7 +158,8 @@ fn arguments_without_text_are_told_as_that() {
 /// A section that takes away is to be changed: that this needs an approval is said once, with the command.
 #[test]
 fn what_is_to_be_changed_is_to_be_approved() {
-    const AFTER: &str = "hint: after the change of the configuration, approve it with `toolcell approve`\n";
+    const AFTER: &str =
+        "hint: after the change of the configuration, approve it with `toolcell approve`\n";
     let config = "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n\
                   [components.notes.tools.notes]\nkv = [\"read notes/a\"]\n[tenants.acme]\nkv = []\n";
     let place = place(config, &["notes"]).approved();

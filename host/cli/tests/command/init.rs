@@ -29,7 +29,9 @@ fn uncommented(text: &str, is_chosen: impl Fn(usize) -> bool) -> String {
     let mut block = 0;
     let lines = text.lines().map(|line| {
         block += usize::from(line.is_empty());
-        line.strip_prefix('#').filter(|rest| !rest.starts_with(' ') && is_chosen(block)).unwrap_or(line)
+        line.strip_prefix('#')
+            .filter(|rest| !rest.starts_with(' ') && is_chosen(block))
+            .unwrap_or(line)
     });
     lines.map(|line| format!("{line}\n")).collect()
 }
@@ -59,14 +61,18 @@ fn components_of_the_folder_are_named_and_can_be_approved() {
     let page = place.typed(&["approve"]).stdout;
     let lines: Vec<_> = page.lines().skip(1).take_while(|line| line.starts_with("    ")).collect();
     assert_eq!(lines.first(), Some(&"    | [components.hello]"), "{page}");
-    assert!(lines.len() == 7 && !page.contains('#'), "what the examples say is not there yet: {page}");
+    assert!(
+        lines.len() == 7 && !page.contains('#'),
+        "what the examples say is not there yet: {page}"
+    );
     place.approve();
     assert_eq!(place.typed(&["run", "my-tool-2", "name=Ada"]).stdout, "Hello, Ada!\n");
 }
 
 #[test]
 fn components_and_programs_that_describe_no_tools_are_used_as_what_they_are() {
-    let (hello, program) = (fs::read(example("hello")).expect("an example"), command_component(true));
+    let (hello, program) =
+        (fs::read(example("hello")).expect("an example"), command_component(true));
     let place = place(&[
         ("hello.wasm", &hello),
         ("math.wasm", &existing::math()),
@@ -77,19 +83,23 @@ fn components_and_programs_that_describe_no_tools_are_used_as_what_they_are() {
     assert_eq!(shown.status, 0, "{shown}");
     assert!(shown.stderr.contains("component: math: math.wasm, used as `functions`\n"), "{shown}");
     let text = written(&place);
-    for (name, kind) in [("hello", ""), ("math", "functions"), ("module", "command"), ("program", "command")] {
+    for (name, kind) in
+        [("hello", ""), ("math", "functions"), ("module", "command"), ("program", "command")]
+    {
         let kind = if kind.is_empty() { String::new() } else { format!("as = \"{kind}\"\n") };
         let section = format!("[components.{name}]\npath = \"{name}.wasm\"\n{kind}\n");
         assert!(text.contains(&section), "{section}\n{text}");
     }
-    let printed: Vec<Vec<_>> = shown.stdout.lines().map(|line| line.split(' ').skip(1).collect()).collect();
+    let printed: Vec<Vec<_>> =
+        shown.stdout.lines().map(|line| line.split(' ').skip(1).collect()).collect();
     assert_eq!(printed, [["check"], ["approve"], ["serve"]], "{shown}");
     for words in [&printed[0][..], &["approve", "--yes"], &["list"]] {
         let shown = place.typed(words);
         assert_eq!(shown.status, 0, "{words:?}: {shown}");
     }
     let listed = place.typed(&["list", "--json"]).json();
-    let tools: Vec<_> = listed["tools"].as_array().expect("tools").iter().map(|it| &it["tool"]).collect();
+    let tools: Vec<_> =
+        listed["tools"].as_array().expect("tools").iter().map(|it| &it["tool"]).collect();
     assert_eq!(tools, ["greet", "whole_add", "module", "program"], "{listed}");
 }
 
@@ -98,7 +108,10 @@ fn a_file_that_exists_is_not_changed() {
     let place = Place::new("# mine\n");
     let shown = place.typed(&["init"]);
     assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
-    assert!(shown.stderr.starts_with("error: `toolcell.toml` exists, and was not changed\nhint: "), "{shown}");
+    assert!(
+        shown.stderr.starts_with("error: `toolcell.toml` exists, and was not changed\nhint: "),
+        "{shown}"
+    );
     assert_eq!(written(&place), "# mine\n");
 }
 
@@ -132,10 +145,12 @@ fn each_example_is_valid_alone_and_with_all_others() {
         let text = written(&place);
         let blocks = text.lines().filter(|line| line.is_empty()).count();
         let all = uncommented(&text, |_| true);
-        let texts = (0..=blocks).map(|block| uncommented(&text, |chosen| chosen == block || files.is_empty()));
+        let texts = (0..=blocks)
+            .map(|block| uncommented(&text, |chosen| chosen == block || files.is_empty()));
         for text in texts.chain([text.clone(), all.clone()]) {
             place.write(&text);
-            let shown = place.shown(place.command().args(["approve", "--yes"]).env("API_TOKEN", "a-value"));
+            let shown =
+                place.shown(place.command().args(["approve", "--yes"]).env("API_TOKEN", "a-value"));
             assert_eq!(shown.status, 0, "{shown}\n{text}");
         }
         let examples = [
@@ -149,7 +164,10 @@ fn each_example_is_valid_alone_and_with_all_others() {
             "[issuer]",
         ];
         for section in examples {
-            assert!(all.lines().any(|line| line.starts_with('[') && line.ends_with(section)), "{section}\n{all}");
+            assert!(
+                all.lines().any(|line| line.starts_with('[') && line.ends_with(section)),
+                "{section}\n{all}"
+            );
         }
     }
 }

@@ -18,8 +18,7 @@ const CONFIG: &str = "[components.clerk]\npath = \"clerk.wasm\"\ngrants = { scra
 /// Says that it is at work, and ends when it is asked to.
 const LISTENS: &str = r#"{"steps": [["make", "/scratch/here"], ["listen"]]}"#;
 /// The same of one that never ends, with more files than are removed at once.
-const SPINS: &str =
-    r#"{"steps": [["make", "/scratch/a"], ["make", "/scratch/b"], ["make", "/scratch/here"], ["spin"]]}"#;
+const SPINS: &str = r#"{"steps": [["make", "/scratch/a"], ["make", "/scratch/b"], ["make", "/scratch/here"], ["spin"]]}"#;
 fn place(config: &str) -> Place {
     let place = Place::new(config);
     fs::copy(example("clerk"), place.path().join("clerk.wasm")).expect("a place");
@@ -38,7 +37,8 @@ pub(crate) fn signals_by_default() {
     ONCE.call_once(|| {
         for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
             let always = Arc::new(AtomicBool::new(true));
-            signal_hook::flag::register_conditional_default(signal.as_raw(), always).expect("a handler");
+            signal_hook::flag::register_conditional_default(signal.as_raw(), always)
+                .expect("a handler");
         }
     });
 }
@@ -64,7 +64,10 @@ fn works(below: &Path) -> bool {
 /// How many tools say so.
 fn at_work(below: &Path) -> usize {
     let entries = fs::read_dir(below).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).map(|path| if path.ends_with("here") { 1 } else { at_work(&path) }).sum()
+    entries
+        .map(|entry| entry.path())
+        .map(|path| if path.ends_with("here") { 1 } else { at_work(&path) })
+        .sum()
 }
 
 fn told(child: &Child, signal: Signal) {
@@ -102,7 +105,8 @@ fn a_tool_that_listens_has_time_to_answer() {
         let child = run(&place, LISTENS);
         eventually(|| works(&temp(&place)).then_some(()));
         // As a terminal does it.
-        rustix::process::kill_process_group(Pid::from_child(&child), Signal::INT).expect("it is there");
+        rustix::process::kill_process_group(Pid::from_child(&child), Signal::INT)
+            .expect("it is there");
         let output = ended(&place, child);
         assert_eq!(output.status.signal(), Some(Signal::INT.as_raw()), "{output:?}");
         assert_eq!(output.stdout, b"[\"done\",\"stopped\"]\n", "{output:?}");
@@ -126,7 +130,8 @@ export default tool({ name: "waits", description: "Waits.", handler });"#;
     assert_eq!(place.typed(&["build", "tool.js"]).status, 0);
     let words = ["run", "./tool.wasm", "{}", "--fuel", "1000G", "--timeout", "5m"];
     let mut child = started(&place, &mut place.command(), &words);
-    let lines = BufReader::new(child.stderr.take().expect("piped")).lines().map(|line| line.expect("text"));
+    let lines =
+        BufReader::new(child.stderr.take().expect("piped")).lines().map(|line| line.expect("text"));
     let mut lines = lines.filter(|line| line.starts_with("tool "));
     assert_eq!(lines.next().as_deref(), Some(r#"tool log warn: waiting {"for":"it"}"#));
     assert_eq!(lines.next().as_deref(), Some("tool progress: 1 of 2, half"));
@@ -144,7 +149,8 @@ fn a_build_that_is_interrupted_leaves_nothing() {
     let programs = place.path().join("greeter/.venv/bin");
     fs::create_dir_all(&programs).expect("a folder");
     let version = include_str!("../../../../tests/languages/requirements.txt");
-    let version = version.lines().find_map(|line| line.strip_prefix("componentize-py==")).expect("a version");
+    let version =
+        version.lines().find_map(|line| line.strip_prefix("componentize-py==")).expect("a version");
     let (program, started_file) = (programs.join("componentize-py"), place.path().join("started"));
     let script = format!(
         "#!/bin/sh\nif [ \"$1\" = --version ]; then echo componentize-py {version}; exit; fi\n: > '{}'\nexec sleep 600\n",
@@ -162,9 +168,12 @@ fn a_build_that_is_interrupted_leaves_nothing() {
 #[test]
 fn of_a_batch_every_call_has_its_message() {
     let place = place(CONFIG);
-    let call = |id| format!("{{\"id\": \"{id}\", \"name\": \"clerk\", \"arguments\": {LISTENS}}}\n");
-    fs::write(place.path().join("calls.jsonl"), ["a", "b", "c"].map(call).concat()).expect("a place");
-    let words = ["batch", "clerk", "--calls", "calls.jsonl", "--max-concurrency", "1", "--timeout", "5m"];
+    let call =
+        |id| format!("{{\"id\": \"{id}\", \"name\": \"clerk\", \"arguments\": {LISTENS}}}\n");
+    fs::write(place.path().join("calls.jsonl"), ["a", "b", "c"].map(call).concat())
+        .expect("a place");
+    let words =
+        ["batch", "clerk", "--calls", "calls.jsonl", "--max-concurrency", "1", "--timeout", "5m"];
     let child = started(&place, &mut place.command(), &words);
     eventually(|| works(&temp(&place)).then_some(()));
     told(&child, Signal::INT);
@@ -176,7 +185,9 @@ fn of_a_batch_every_call_has_its_message() {
 
 /// Three calls, of which the first has its answer, the second never ends, and the third listens.
 fn batch(place: &Place, words: &[&str]) -> Child {
-    let call = |(id, steps)| format!("{{\"id\": \"{id}\", \"name\": \"clerk\", \"arguments\": {steps}}}\n");
+    let call = |(id, steps)| {
+        format!("{{\"id\": \"{id}\", \"name\": \"clerk\", \"arguments\": {steps}}}\n")
+    };
     let calls = [("done", r#"{"steps": []}"#), ("spins", SPINS), ("listens", LISTENS)].map(call);
     fs::write(place.path().join("calls.jsonl"), calls.concat()).expect("a place");
     let head = ["batch", "clerk", "--calls", "calls.jsonl", "--fuel", "1000G", "--timeout", "5m"];
@@ -187,10 +198,12 @@ fn batch(place: &Place, words: &[&str]) -> Child {
 
 /// What the message of each call says, and whether it is one of an error.
 fn messages(output: &Output) -> Vec<(String, String, bool)> {
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+    let told: serde_json::Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     let each = told["messages"].as_array().into_iter().flatten();
-    each.map(|said| (text(&said["tool_call_id"]), text(&said["content"]), said["is_error"] == true)).collect()
+    each.map(|said| (text(&said["tool_call_id"]), text(&said["content"]), said["is_error"] == true))
+        .collect()
 }
 
 #[test]
@@ -209,7 +222,10 @@ fn a_call_that_does_not_listen_costs_no_other_its_message() {
             assert_eq!((messages[0].1.as_str(), messages[0].2), ("[]", false), "{output:?}");
             assert!(messages[1].1.contains("cancelled") && messages[1].2, "{output:?}");
             let has_time = messages[2].1 == r#"["done","stopped"]"#;
-            assert!(has_time || (signals == 2 && messages[2].1.contains("cancelled")), "{output:?}");
+            assert!(
+                has_time || (signals == 2 && messages[2].1.contains("cancelled")),
+                "{output:?}"
+            );
         }
     }
 }
@@ -225,12 +241,15 @@ fn a_stream_ends_every_call_that_it_began() {
         let told = String::from_utf8_lossy(&output.stdout).into_owned();
         let count = |kind: &str, id: &str| {
             let is_it = |line: &&str| {
-                line.contains(&format!("\"type\":\"{kind}\"")) && line.contains(&format!("\"id\":\"{id}\""))
+                line.contains(&format!("\"type\":\"{kind}\""))
+                    && line.contains(&format!("\"id\":\"{id}\""))
             };
             told.lines().filter(is_it).count()
         };
         for id in ["done", "spins", "listens"] {
-            for kind in ["tool_execution_started", "tool_execution_completed", "tool_result_encoded"] {
+            for kind in
+                ["tool_execution_started", "tool_execution_completed", "tool_result_encoded"]
+            {
                 assert_eq!(count(kind, id), 1, "{kind} {id}: {told}");
             }
         }

@@ -28,7 +28,8 @@ fn every_layer_may_say_more_and_none_less() {
     let told = place.typed(&["check", "--json"]).json();
     let of = |name: &str| {
         let components = told["components"].as_array().expect("components");
-        let found = components.iter().find(|component| component["name"] == name).expect("it is there");
+        let found =
+            components.iter().find(|component| component["name"] == name).expect("it is there");
         (found["isolation"].clone(), found["isolation_of_tenants"].clone())
     };
     assert_eq!(of("plain"), (json!("pooled"), json!({"acme": "strict", "free": "pooled"})));
@@ -40,16 +41,22 @@ fn every_layer_may_say_more_and_none_less() {
     let inspected = place.typed(&["inspect", "plain", "--json"]).json();
     assert_eq!((&inspected["isolation"], &inspected["pooled"]), (&json!("strict"), &json!(false)));
     let told = place.typed(&["check", "--json"]).json();
-    assert_eq!(told["components"][1]["isolation_of_tenants"], json!({"acme": "strict", "free": "strict"}), "{told}");
+    assert_eq!(
+        told["components"][1]["isolation_of_tenants"],
+        json!({"acme": "strict", "free": "strict"}),
+        "{told}"
+    );
 }
 
 /// A call's cells are what the strictest layer says, and its answer is the same.
 #[test]
 fn a_call_is_isolated_as_its_tenant_and_its_component_say() {
     let place = Place::new(CONFIG).approved();
-    for (words, pooled) in
-        [(vec!["--tenant", "free"], "pooled=true"), (vec!["--tenant", "acme"], "pooled=false"), (vec![], "pooled=true")]
-    {
+    for (words, pooled) in [
+        (vec!["--tenant", "free"], "pooled=true"),
+        (vec!["--tenant", "acme"], "pooled=false"),
+        (vec![], "pooled=true"),
+    ] {
         let shown = place.typed(&[&GREET[..], &["-v"], &words].concat());
         assert_eq!((shown.status, shown.stdout.as_str()), (0, "Hello, Ada!\n"), "{shown}");
         assert!(shown.stderr.contains(pooled), "{shown}");
@@ -63,7 +70,8 @@ fn what_is_no_isolation_is_told_with_the_nearest() {
          [components.x]\npath = \"hello.wasm\"\nisolation = true\n",
     );
     check("config_isolation", &place.typed(&["check"]));
-    let place =
-        Place::new("[components.x]\npath = \"hello.wasm\"\n[components.x.tools.greet]\nisolation = \"strict\"\n");
+    let place = Place::new(
+        "[components.x]\npath = \"hello.wasm\"\n[components.x.tools.greet]\nisolation = \"strict\"\n",
+    );
     check("config_isolation_of_a_tool", &place.typed(&["check"]));
 }

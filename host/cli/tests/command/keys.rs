@@ -57,7 +57,8 @@ fn a_project_has_a_store_of_its_own() {
     assert!(listed.status == 0 && !listed.stdout.contains("of-one"), "{listed}");
     let listed = named(&one, &LIST);
     assert!(listed.stdout.contains("of-one"), "{listed}");
-    let projects = fs::read_dir(one.state().join("toolcell/projects")).expect("it is there").flatten();
+    let projects =
+        fs::read_dir(one.state().join("toolcell/projects")).expect("it is there").flatten();
     assert_eq!(projects.filter(|project| project.path().join("store.db").is_file()).count(), 2);
 }
 

@@ -34,9 +34,13 @@ fn keep_writing(server: &Served, key: &str, round: usize, told: &mpsc::Sender<To
     for number in 0.. {
         let name = format!("n{round}-{number}");
         let content = name.repeat(1 + number % 7 * 1000);
-        let kept = server.tried("POST /v1/artifacts", key, &content).filter(|(status, _)| *status == 201)?.1;
+        let kept = server
+            .tried("POST /v1/artifacts", key, &content)
+            .filter(|(status, _)| *status == 201)?
+            .1;
         told.send(Told::Artifact(kept["id"].as_str()?.to_owned(), content)).ok()?;
-        let call = json!({"name": "notes", "arguments": {"action": "add", "title": name, "text": "x"}});
+        let call =
+            json!({"name": "notes", "arguments": {"action": "add", "title": name, "text": "x"}});
         let noted = server.tried("POST /v1/calls", key, &call.to_string())?.1;
         noted["outcome"]["ok"].as_object()?;
         told.send(Told::Note(name)).ok()?;
@@ -79,10 +83,17 @@ fn what_was_acknowledged_outlives_a_kill_and_the_next_start_works() {
         for told in &told {
             match told {
                 Told::Artifact(id, content) => {
-                    let answer = server.answer("GET", &format!("/v1/artifacts/{id}"), &bearer(&key), None);
-                    assert!(answer.ends_with(&format!("\r\n\r\n{content}")), "after {round} kills: {answer:.300}");
+                    let answer =
+                        server.answer("GET", &format!("/v1/artifacts/{id}"), &bearer(&key), None);
+                    assert!(
+                        answer.ends_with(&format!("\r\n\r\n{content}")),
+                        "after {round} kills: {answer:.300}"
+                    );
                 }
-                Told::Note(name) => assert!(listed.contains(&format!("\"{name}\"")), "after {round} kills: {listed}"),
+                Told::Note(name) => assert!(
+                    listed.contains(&format!("\"{name}\"")),
+                    "after {round} kills: {listed}"
+                ),
             }
         }
         let known = keys(&place);
@@ -93,7 +104,11 @@ fn what_was_acknowledged_outlives_a_kill_and_the_next_start_works() {
 
         // A command that makes a key is killed too; another one is not.
         let mut killed = place.command();
-        killed.args(["tenant", "key", "acme"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        killed
+            .args(["tenant", "key", "acme"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let mut killed = killed.spawn().expect("the binary runs");
         let (sender, receiver) = mpsc::channel();
         thread::scope(|threads| {

@@ -25,12 +25,26 @@ fn a_file_size_limit_ends_no_command() {
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
         let mut shell = Command::new("sh");
         shell.current_dir(place.path()).env("XDG_STATE_HOME", place.state());
-        shell.args(["-c", "ulimit -f 8192; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_toolcell"), "--cache-dir"]);
+        shell.args([
+            "-c",
+            "ulimit -f 8192; exec \"$@\"",
+            "sh",
+            env!("CARGO_BIN_EXE_toolcell"),
+            "--cache-dir",
+        ]);
         shell.arg(cache).args(["batch", "clerk", "--calls", "calls.jsonl"]);
         let output = shell.stdin(Stdio::null()).output().expect("a shell");
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        let contents: Vec<_> = told["messages"].as_array().into_iter().flatten().map(|said| &said["content"]).collect();
-        assert!(contents.len() == 2 && contents[1] == "[\"done\"]" && contents[0] != contents[1], "{told}");
+        let contents: Vec<_> = told["messages"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|said| &said["content"])
+            .collect();
+        assert!(
+            contents.len() == 2 && contents[1] == "[\"done\"]" && contents[0] != contents[1],
+            "{told}"
+        );
     }
 }

@@ -10,12 +10,21 @@ use crate::typed::{check, command, example, typed};
 fn inspect() {
     check("inspect", &typed(&["inspect", "desk.wasm"]));
     let json = typed(&["inspect", "desk.wasm", "--json"]).json();
-    assert_eq!((&json["loadable"], &json["cached"], &json["pooled"]), (&true.into(), &true.into(), &true.into()));
-    assert!(json["digest"].as_str().unwrap().starts_with("sha256:") && json["size"].is_u64(), "{json}");
+    assert_eq!(
+        (&json["loadable"], &json["cached"], &json["pooled"]),
+        (&true.into(), &true.into(), &true.into())
+    );
+    assert!(
+        json["digest"].as_str().unwrap().starts_with("sha256:") && json["size"].is_u64(),
+        "{json}"
+    );
     let tools = json["tools"].as_array().unwrap();
     assert_eq!((tools.len(), &tools[0]["name"]), (2, &"book_table".into()), "{json}");
     assert_eq!(tools[0]["parameters"]["properties"]["date"]["type"][0], "string", "{json}");
-    assert!(json["imports"].as_array().unwrap().iter().all(|import| import["standing"] == "inert"), "{json}");
+    assert!(
+        json["imports"].as_array().unwrap().iter().all(|import| import["standing"] == "inert"),
+        "{json}"
+    );
 }
 
 #[test]
@@ -24,8 +33,14 @@ fn inspect_tells_what_a_component_is_made_of() {
     let sections = json["sections"].as_array().unwrap();
     let sizes = sections.iter().map(|section| section["size"].as_u64().unwrap());
     assert_eq!(sizes.sum::<u64>(), json["size"].as_u64().unwrap(), "{json}");
-    assert!(json["producers"].as_array().unwrap().iter().any(|it| it["name"] == "wit-component"), "{json}");
-    assert!(json["imports"].as_array().unwrap().iter().all(|import| !import["modules"][0].is_null()), "{json}");
+    assert!(
+        json["producers"].as_array().unwrap().iter().any(|it| it["name"] == "wit-component"),
+        "{json}"
+    );
+    assert!(
+        json["imports"].as_array().unwrap().iter().all(|import| !import["modules"][0].is_null()),
+        "{json}"
+    );
     assert_eq!(json["without_grants"]["callable"], true, "{json}");
     assert_eq!(json["lint"], serde_json::json!([]));
 }
@@ -45,39 +60,66 @@ fn inspect_and_list_tell_an_author_what_to_improve() {
     let hello = fs::read(example("hello")).unwrap();
     // A custom section of this name, with so many bytes.
     let with = |component: &[u8], name: &str, bytes: usize| {
-        let content = [&[u8::try_from(name.len()).unwrap()], name.as_bytes(), &vec![0; bytes]].concat();
+        let content =
+            [&[u8::try_from(name.len()).unwrap()], name.as_bytes(), &vec![0; bytes]].concat();
         let seven = |shift: usize| (content.len() >> shift) as u8 | 0x80;
         let length = [seven(0), seven(7), seven(14), seven(21), 0];
         [component, &[0], &length, &content].concat()
     };
     let mib = |count: usize| count << 20;
     for (component, expected, told) in [
-        (with(&hello, ".debug_info", mib(1)), &["debug_information"][..], "1.0 MiB of it is debug information"),
+        (
+            with(&hello, ".debug_info", mib(1)),
+            &["debug_information"][..],
+            "1.0 MiB of it is debug information",
+        ),
         (with(&hello, "big", mib(21)), &["large"], "take long to compile and to send"),
         (with(&[&*hello, python].concat(), "big", mib(21)), &[], ""),
-        (with(&[&*hello, python].concat(), "big", mib(41)), &["large"], "take long to compile and to send"),
+        (
+            with(&[&*hello, python].concat(), "big", mib(41)),
+            &["large"],
+            "take long to compile and to send",
+        ),
         ([&*asker(needs), python].concat(), &["unused_need"; 2], ""),
-        (asker(needs), &["unused_need", "unused_need", "undeclared_import"], "the need `kv read notes/*`"),
+        (
+            asker(needs),
+            &["unused_need", "unused_need", "undeclared_import"],
+            "the need `kv read notes/*`",
+        ),
         (asker(&[["secret", "token", "to"], ["reveal", "key", "to"]]), &[], ""),
-        (silent.component(), &["no_description", "no_description"], "parameters without a description: how"),
+        (
+            silent.component(),
+            &["no_description", "no_description"],
+            "parameters without a description: how",
+        ),
         (hello, &[], ""),
     ] {
         let file = file(&component);
         let path = file.path().to_str().unwrap();
         let json = typed(&["inspect", path, "--json"]).json();
-        let codes: Vec<_> = json["lint"].as_array().unwrap().iter().map(|it| it["code"].as_str().unwrap()).collect();
+        let codes: Vec<_> = json["lint"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["code"].as_str().unwrap())
+            .collect();
         assert_eq!(codes, expected, "{json}");
         let text = typed(&["inspect", path]).stdout;
         assert_eq!(text.contains("\nlint\n"), !expected.is_empty(), "{text}");
         assert!(text.contains(told), "{text}");
-        let mut listed = typed(&["list", path, "--json"]).json()["lint"].as_array().unwrap().clone();
+        let mut listed =
+            typed(&["list", path, "--json"]).json()["lint"].as_array().unwrap().clone();
         for finding in &mut listed {
             let named = finding.as_object_mut().unwrap().remove("component");
             assert_eq!(named, Some(path.into()), "{finding}");
         }
         assert_eq!(json["lint"].as_array(), Some(&listed));
         let warned = typed(&["list", path]).stderr;
-        assert_eq!(warned.lines().filter(|line| line.starts_with("warning: ")).count(), expected.len(), "{warned}");
+        assert_eq!(
+            warned.lines().filter(|line| line.starts_with("warning: ")).count(),
+            expected.len(),
+            "{warned}"
+        );
         assert!(warned.contains(told), "{warned}");
     }
 }
@@ -118,7 +160,11 @@ fn inspect_says_that_a_refused_component_cannot_be_called() {
     assert!(shown.stdout.contains("without grants  cannot be called\n"), "{shown}");
     assert!(shown.stderr.contains("cannot be loaded"), "{shown}");
     let json = typed(&["inspect", path, "--json"]).json();
-    assert_eq!((&json["loadable"], &json["without_grants"]["callable"]), (&false.into(), &false.into()), "{json}");
+    assert_eq!(
+        (&json["loadable"], &json["without_grants"]["callable"]),
+        (&false.into(), &false.into()),
+        "{json}"
+    );
 }
 
 #[test]
@@ -137,7 +183,11 @@ fn list() {
 fn a_cache_that_cannot_be_used_is_a_warning() {
     let file = tempfile::NamedTempFile::new().unwrap();
     for (environment, arguments, expected) in [
-        (None, vec!["--cache-dir", file.path().to_str().unwrap()], "warning: the artifact cache cannot be used"),
+        (
+            None,
+            vec!["--cache-dir", file.path().to_str().unwrap()],
+            "warning: the artifact cache cannot be used",
+        ),
         (None, vec![], "warning: no cache: neither"),
         (Some(("XDG_CACHE_HOME", "relative")), vec![], "warning: no cache: neither"),
         (Some(("TOOLCELL_LOG", "=[[")), vec!["--no-cache"], "warning: `TOOLCELL_LOG` is ignored"),
@@ -148,7 +198,10 @@ fn a_cache_that_cannot_be_used_is_a_warning() {
         let output = command.output().expect("the binary runs");
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{arguments:?}: {stderr}");
-        assert!(stderr.contains(expected) && stderr.is_empty() == expected.is_empty(), "{arguments:?}: {stderr}");
+        assert!(
+            stderr.contains(expected) && stderr.is_empty() == expected.is_empty(),
+            "{arguments:?}: {stderr}"
+        );
         assert_eq!(stderr.contains("hint: "), !expected.is_empty(), "{arguments:?}: {stderr}");
     }
 }
@@ -169,5 +222,8 @@ fn the_log_is_for_who_asks() {
     let quiet = typed(&["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#]);
     assert_eq!(quiet.stderr, "", "{quiet}");
     let loud = typed(&["-vv", "run", "hello.wasm", "greet", r#"{"name": "Ada"}"#]);
-    assert!(loud.stderr.contains("tool_call{id=\"call-1\" tool=greet") && loud.stdout == quiet.stdout, "{loud}");
+    assert!(
+        loud.stderr.contains("tool_call{id=\"call-1\" tool=greet") && loud.stdout == quiet.stdout,
+        "{loud}"
+    );
 }

@@ -10,7 +10,8 @@ use crate::place::Place;
 use crate::stdio::Client;
 
 /// Each page with such settings, and how many blocks of them it has.
-const PAGES: [(&str, usize); 3] = [("README.md", 1), ("docs/serving.md", 1), ("docs/clients.md", 3)];
+const PAGES: [(&str, usize); 3] =
+    [("README.md", 1), ("docs/serving.md", 1), ("docs/clients.md", 3)];
 /// What the blocks have in place of the configuration.
 const CONFIG: &str = "/path/to/toolcell.toml";
 
@@ -18,10 +19,13 @@ const CONFIG: &str = "/path/to/toolcell.toml";
 fn commands(page: &str) -> Vec<Vec<String>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the repository");
     let text = fs::read_to_string(root.join(page)).expect("a page");
-    let blocks = text.split("```json\n").skip(1).map(|rest| rest.split("\n```").next().unwrap_or_default());
+    let blocks =
+        text.split("```json\n").skip(1).map(|rest| rest.split("\n```").next().unwrap_or_default());
     let settings = blocks.filter_map(|block| {
         let settings: Value = serde_json::from_str(block).expect("JSON");
-        let server = ["mcpServers", "servers"].iter().find_map(|name| Some(settings.get(name)?["toolcell"].clone()))?;
+        let server = ["mcpServers", "servers"]
+            .iter()
+            .find_map(|name| Some(settings.get(name)?["toolcell"].clone()))?;
         let arguments = server["args"].as_array().expect("arguments").clone();
         let words = [vec![server["command"].clone()], arguments].concat();
         Some(words.iter().map(|word| word.as_str().expect("text").to_owned()).collect())
@@ -33,7 +37,8 @@ fn commands(page: &str) -> Vec<Vec<String>> {
 fn session(command: &mut Command) -> [Value; 3] {
     let mut client = Client::start(command);
     let (opened, listed) = (client.opens(), client.asks("tools/list", &json!({})));
-    let called = client.asks("tools/call", &json!({ "name": "greet", "arguments": { "name": "Ada" } }));
+    let called =
+        client.asks("tools/call", &json!({ "name": "greet", "arguments": { "name": "Ada" } }));
     assert_eq!(client.ends(), Some(0));
     [opened, listed, called]
 }
@@ -68,7 +73,8 @@ fn the_settings_of_each_page_start_a_server_that_answers() {
         assert!(words.iter().any(|word| word == CONFIG), "{words:?}");
         let words = words.iter().map(|word| word.replace(CONFIG, &config));
         // The client chooses the working directory.
-        let [opened, listed, called] = session(place.command().current_dir("/").args(words).args(more));
+        let [opened, listed, called] =
+            session(place.command().current_dir("/").args(words).args(more));
         assert_eq!(opened["serverInfo"]["name"], "toolcell", "{opened}");
         assert_eq!(listed["tools"][0]["name"], "greet", "{listed}");
         assert_eq!(called["content"][0]["text"], "Hello, Ada!", "{called}");

@@ -41,7 +41,8 @@ fn a_call_that_waits_for_another_host_is_measured() {
         "toolcell_connections_open{isolation=\"pooled\"}",
         "toolcell_connections_total{isolation=\"pooled\"}",
     );
-    let (running, host_calls) = ("toolcell_requests_running", "toolcell_host_calls_total{tenant=\"\",tool=\"fetch\"}");
+    let (running, host_calls) =
+        ("toolcell_requests_running", "toolcell_host_calls_total{tenant=\"\",tool=\"fetch\"}");
     let before = server.metrics();
     let of = |metrics: &str| [running, cells, open, total].map(|series| value(metrics, series));
     assert_eq!(of(&before), [0.0, 0.0, 0.0, 0.0].map(Some), "{before}");

@@ -76,13 +76,24 @@ fn site() -> (SocketAddr, String) {
         .expect("a certificate");
     let config = Arc::new(config);
     let address = listening(move |stream| {
-        let mut stream = StreamOwned::new(ServerConnection::new(Arc::clone(&config)).expect("a session"), stream);
+        let mut stream = StreamOwned::new(
+            ServerConnection::new(Arc::clone(&config)).expect("a session"),
+            stream,
+        );
         if !head(&mut stream).is_empty() {
-            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 6\r\n\r\nsecure");
+            let _ = stream.write_all(
+                b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 6\r\n\r\nsecure",
+            );
             let _ = stream.flush();
         }
     });
-    (address, format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", STANDARD.encode(cert.der())))
+    (
+        address,
+        format!(
+            "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n",
+            STANDARD.encode(cert.der())
+        ),
+    )
 }
 
 /// A configuration in which `fetch` may reach this server of the machine, with these lines at its beginning.
@@ -128,10 +139,14 @@ fn requests_use_the_proxy_and_the_roots_that_are_written() {
         fs::write(place.path().join("corp.pem"), &certificate).expect("a place");
         private(&place, "proxy.url", &format!("{address}\n"));
         let calls = place.path().join("calls");
-        fs::write(&calls, json!({ "name": "fetch", "arguments": { "url": url } }).to_string()).expect("a place");
+        fs::write(&calls, json!({ "name": "fetch", "arguments": { "url": url } }).to_string())
+            .expect("a place");
         let typed = |words: &[&str]| place.shown(place.command().env("CORP", &address).args(words));
         let approved = typed(&["approve", "--yes"]);
-        assert!(approved.status == 0 && !approved.to_string().contains(PASSWORD), "{line}: {approved}");
+        assert!(
+            approved.status == 0 && !approved.to_string().contains(PASSWORD),
+            "{line}: {approved}"
+        );
         let argument = format!("url={url}");
         for words in [
             &["run", "--tenant", "plain", "fetch", &argument][..],
@@ -145,16 +160,27 @@ fn requests_use_the_proxy_and_the_roots_that_are_written() {
             let heads = heads.lock().clone();
             let [head] = heads.as_slice() else { panic!("{line} {words:?}: {heads:?} {shown}") };
             let user = STANDARD.encode(format!("us@er:{PASSWORD}"));
-            assert!(head.starts_with(&format!("CONNECT {site} ")) && head.contains(&user), "{line} {words:?}: {head}");
+            assert!(
+                head.starts_with(&format!("CONNECT {site} ")) && head.contains(&user),
+                "{line} {words:?}: {head}"
+            );
         }
-        for words in [&["check"][..], &["check", "--json"], &["explain", "fetch", &format!("GET {url}")]] {
+        for words in
+            [&["check"][..], &["check", "--json"], &["explain", "fetch", &format!("GET {url}")]]
+        {
             let shown = typed(words);
-            assert!(shown.status == 0 && !shown.to_string().contains(PASSWORD), "{line} {words:?}: {shown}");
+            assert!(
+                shown.status == 0 && !shown.to_string().contains(PASSWORD),
+                "{line} {words:?}: {shown}"
+            );
         }
     }
     let place = place(&url, &format!("[network]\nproxy = \"{address}\"\n")).approved();
     let shown = fetched(&place, &url, "plain", None);
-    assert!(shown.stdout.contains("not signed by a certificate authority that is trusted"), "{shown}");
+    assert!(
+        shown.stdout.contains("not signed by a certificate authority that is trusted"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -162,8 +188,10 @@ fn a_server_takes_the_changed_network() {
     let (proxy, heads) = proxy();
     let (site, certificate) = site();
     let (url, lines) = (format!("https://{site}/"), "[network]\nroots = [\"corp.pem\"]\n");
-    let config =
-        |lines: &str| config(&url, lines).replace("[tenants.acme]\nisolation = \"process\"\n[tenants.plain]\n", "");
+    let config = |lines: &str| {
+        config(&url, lines)
+            .replace("[tenants.acme]\nisolation = \"process\"\n[tenants.plain]\n", "")
+    };
     let place = place(&url, "");
     fs::write(place.path().join("corp.pem"), &certificate).expect("a place");
     place.write(&config(lines));
@@ -196,7 +224,8 @@ fn a_network_that_cannot_be_used_is_a_problem_of_its_line() {
         ("open.pem", "", 0o666),
     ] {
         fs::write(place.path().join(name), text).expect("a place");
-        fs::set_permissions(place.path().join(name), fs::Permissions::from_mode(mode)).expect("a place");
+        fs::set_permissions(place.path().join(name), fs::Permissions::from_mode(mode))
+            .expect("a place");
     }
     private(&place, "bad.url", &format!("ftp://u:{PASSWORD}@proxy"));
     let certificates = "-----BEGIN CERTIFICATE-----";
@@ -208,14 +237,26 @@ fn a_network_that_cannot_be_used_is_a_problem_of_its_line() {
         ("roots = [\"open.pem\"]", "other users can write to", "chmod go-w"),
         ("roots = [\"data\"]", "data` is a directory", "give a file in it"),
         ("roots = \"no.pem\"", "`network.roots` must be a list", "roots = […]"),
-        ("proxy = \"proxy:3128\"", "`proxy`: its scheme is not `http`", "http://proxy.example.com:3128"),
+        (
+            "proxy = \"proxy:3128\"",
+            "`proxy`: its scheme is not `http`",
+            "http://proxy.example.com:3128",
+        ),
         (
             "proxy = \"https://u:canary-of-the-proxy@proxy\"",
             "`proxy`: its scheme is not `http`",
             "http://proxy.example.com",
         ),
-        ("proxy = { file = \"bad.url\" }", "`proxy`: its scheme is not `http`", "http://proxy.example.com:3128"),
-        ("proxy = { env = \"NOT_SET\" }", "variable `NOT_SET` is not set", "proxy = { file = \"FILE\" }"),
+        (
+            "proxy = { file = \"bad.url\" }",
+            "`proxy`: its scheme is not `http`",
+            "http://proxy.example.com:3128",
+        ),
+        (
+            "proxy = { env = \"NOT_SET\" }",
+            "variable `NOT_SET` is not set",
+            "proxy = { file = \"FILE\" }",
+        ),
         ("proxy = { file = \"open\" }", "other users have access to", "chmod go="),
         ("proxy = {}", "`proxy` must come from exactly one place", "env = \"VARIABLE\""),
         ("prxy = 1", "unknown key `prxy`", "did you mean `proxy`?"),
@@ -223,13 +264,18 @@ fn a_network_that_cannot_be_used_is_a_problem_of_its_line() {
         let text = config("http://127.0.0.1:9", &format!("# first\n[network]\n{line}\n"));
         let file = place.path().join("toolcell.toml");
         fs::write(&file, text).expect("a place");
-        for words in
-            [&["check"][..], &["run", "--tenant", "plain", "fetch", "url=http://127.0.0.1:9/"], &["serve", "--check"]]
-        {
+        for words in [
+            &["check"][..],
+            &["run", "--tenant", "plain", "fetch", "url=http://127.0.0.1:9/"],
+            &["serve", "--check"],
+        ] {
             let mut command = place.command();
             let shown = place.shown(command.env("TOOLCELL_CONFIG", &file).args(words));
             assert!(shown.status != 0 && shown.stderr.contains(":3:"), "{line} {words:?}: {shown}");
-            assert!(shown.stderr.contains(problem) && shown.stderr.contains(hint), "{line} {words:?}: {shown}");
+            assert!(
+                shown.stderr.contains(problem) && shown.stderr.contains(hint),
+                "{line} {words:?}: {shown}"
+            );
             assert!(!shown.to_string().contains(PASSWORD), "{line} {words:?}: {shown}");
         }
     }
@@ -240,22 +286,33 @@ fn a_network_that_cannot_be_used_is_a_problem_of_its_line() {
 fn a_network_that_is_not_approved_is_not_used() {
     let server = Server::answering("a page");
     let (proxy, heads) = proxy();
-    let place = place(&server.url("/"), &format!("[network]\nproxy = \"http://{proxy}\"\nroots = [\"absent.pem\"]\n"));
-    let grant = format!("http={{ rule = \"GET {}\", private = [\"127.0.0.1/32\"] }}", server.url("/"));
+    let place = place(
+        &server.url("/"),
+        &format!("[network]\nproxy = \"http://{proxy}\"\nroots = [\"absent.pem\"]\n"),
+    );
+    let grant =
+        format!("http={{ rule = \"GET {}\", private = [\"127.0.0.1/32\"] }}", server.url("/"));
     fs::copy(example("fetch"), place.path().join("other.wasm")).expect("a place");
-    let shown = place.typed(&["run", "other.wasm", &format!("url={}", server.url("/")), "--grant", &grant]);
+    let shown =
+        place.typed(&["run", "other.wasm", &format!("url={}", server.url("/")), "--grant", &grant]);
     assert_eq!((shown.status, server.heads().len(), heads.lock().len()), (0, 1, 0), "{shown}");
 }
 
 #[test]
 fn a_page_to_approve_shows_no_password() {
-    let place = place("http://127.0.0.1:9", &format!("[network]\nproxy = \"http://user:{PASSWORD}@proxy:3128\"\n"));
+    let place = place(
+        "http://127.0.0.1:9",
+        &format!("[network]\nproxy = \"http://user:{PASSWORD}@proxy:3128\"\n"),
+    );
     let shown = place.typed(&["approve"]);
     assert!(shown.stdout.contains("| proxy = \"http://user:***@proxy:3128\"\n"), "{shown}");
     assert!(!shown.to_string().contains(PASSWORD), "{shown}");
     let shown = place.typed(&["approve", "--yes", "--json"]);
     assert!(!shown.to_string().contains(PASSWORD), "{shown}");
-    place.write(&config("http://127.0.0.1:9", "[network]\nproxy = \"http://user:canary-new@proxy:3128\"\n"));
+    place.write(&config(
+        "http://127.0.0.1:9",
+        "[network]\nproxy = \"http://user:canary-new@proxy:3128\"\n",
+    ));
     let shown = place.typed(&["approve"]);
     let line = "proxy = \"http://user:***@proxy:3128\"";
     assert!(shown.stdout.contains(&format!("      - {line}\n      + {line}\n")), "{shown}");
@@ -269,11 +326,16 @@ fn a_page_to_approve_shows_no_password() {
 fn a_folder_with_the_password_is_not_granted() {
     let grant = "[components.x]\npath = \"hello.wasm\"\ngrants.directories = [{ name = \"/d\", path = \".\", access = \"read\" }]\n";
     let place = Place::new("");
-    for (proxy, told) in [("u:p@proxy", "toolcell.toml`, which holds the value of a secret"), ("proxy", "not approved")]
-    {
+    for (proxy, told) in [
+        ("u:p@proxy", "toolcell.toml`, which holds the value of a secret"),
+        ("proxy", "not approved"),
+    ] {
         place.write(&format!("[network]\nproxy = \"http://{proxy}\"\n{grant}"));
-        let shown =
-            place.shown(place.command().env("HOME", place.state()).args(["check", "--config", "toolcell.toml"]));
+        let shown = place.shown(place.command().env("HOME", place.state()).args([
+            "check",
+            "--config",
+            "toolcell.toml",
+        ]));
         assert!(shown.stderr.contains(told), "{shown}");
     }
     place.write("[network]\nproxy = \"http://u:p@proxy\"\nroots = [\"certs/corp.pem\"]\n");
@@ -293,16 +355,23 @@ fn a_folder_with_the_password_is_not_granted() {
 #[test]
 fn a_proxy_of_the_environment_is_mentioned_once() {
     const TOLD: &str = "requests of tools do not use the proxy of `";
-    let unused = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port").local_addr().expect("bound");
+    let unused =
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port").local_addr().expect("bound");
     let url = format!("http://{unused}/");
     let place = place(&url, "").approved();
     for tenant in ["plain", "acme"] {
         let without = fetched(&place, &url, tenant, None);
-        assert!(without.stdout.contains("cannot be reached") && !without.stderr.contains(TOLD), "{tenant}: {without}");
+        assert!(
+            without.stdout.contains("cannot be reached") && !without.stderr.contains(TOLD),
+            "{tenant}: {without}"
+        );
         for variable in ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
             let with = fetched(&place, &url, tenant, Some(variable));
             let pasted = format!("    [network]\n    proxy = {{ env = \"{variable}\" }}\n");
-            assert!(with.stderr.contains(TOLD) && with.stderr.contains(&pasted), "{variable} {tenant}: {with}");
+            assert!(
+                with.stderr.contains(TOLD) && with.stderr.contains(&pasted),
+                "{variable} {tenant}: {with}"
+            );
             assert!(!with.to_string().contains(PASSWORD), "{variable} {tenant}: {with}");
             assert_eq!(with.json()["outcome"], without.json()["outcome"], "{variable} {tenant}");
         }
@@ -313,7 +382,10 @@ fn a_proxy_of_the_environment_is_mentioned_once() {
     let words = ["batch", "--tenant", "plain", "--calls", "calls"];
     let shown = place.shown(command.env("HTTPS_PROXY", "127.0.0.1:9").args(words));
     assert_eq!(shown.stderr.matches(TOLD).count(), 1, "{shown}");
-    assert!(shown.stderr.contains("proxy = \"http://HOST:PORT\"\n"), "its value is no URL: {shown}");
+    assert!(
+        shown.stderr.contains("proxy = \"http://HOST:PORT\"\n"),
+        "its value is no URL: {shown}"
+    );
     let server = Server::answering("a page");
     place.write(&config(&server.url("/"), ""));
     place.approve();
@@ -322,5 +394,8 @@ fn a_proxy_of_the_environment_is_mentioned_once() {
     place.write(&config(&url, "[network]\nproxy = { env = \"HTTPS_PROXY\" }\n"));
     place.approve();
     let shown = fetched(&place, &url, "plain", Some("HTTPS_PROXY"));
-    assert!(shown.stdout.contains("the proxy cannot be reached") && !shown.stderr.contains(TOLD), "{shown}");
+    assert!(
+        shown.stdout.contains("the proxy cannot be reached") && !shown.stderr.contains(TOLD),
+        "{shown}"
+    );
 }

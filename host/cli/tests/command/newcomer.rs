@@ -8,7 +8,8 @@ use crate::typed::{Shown, example, typed};
 fn leads_on(shown: &Shown, status: i32, error: &str, hint: &str) {
     assert_eq!((shown.status, shown.stdout.as_str()), (status, ""), "{shown}");
     let has = |label: &str, text: &str| {
-        let lines = shown.stderr.lines().filter(|line| line.starts_with(label) || line.starts_with("  - "));
+        let lines =
+            shown.stderr.lines().filter(|line| line.starts_with(label) || line.starts_with("  - "));
         lines.filter(|line| line.contains(text)).count() == 1
     };
     assert!(has("error: ", error) && has("hint: ", hint), "{shown}");
@@ -31,13 +32,29 @@ fn json_with_a_slip_is_answered_with_what_was_meant() {
 /// With and without a configuration.
 #[test]
 fn a_name_that_nothing_has_is_a_wrong_usage() {
-    let (with, without) = (Place::new("[components.hello]\npath = \"hello.wasm\"\n"), Place::new(""));
+    let (with, without) =
+        (Place::new("[components.hello]\npath = \"hello.wasm\"\n"), Place::new(""));
     std::fs::remove_file(without.path().join("toolcell.toml")).unwrap();
     for command in ["run", "learn", "inspect", "list", "tools"] {
-        leads_on(&with.typed(&[command, "helo"]), 2, "has no component `helo`", "did you mean `hello`?");
-        leads_on(&without.typed(&[command, "hello"]), 2, "there is no file `hello`", "did you mean `hello.wasm`?");
+        leads_on(
+            &with.typed(&[command, "helo"]),
+            2,
+            "has no component `helo`",
+            "did you mean `hello`?",
+        );
+        leads_on(
+            &without.typed(&[command, "hello"]),
+            2,
+            "there is no file `hello`",
+            "did you mean `hello.wasm`?",
+        );
     }
-    leads_on(&without.typed(&["inspect"]), 2, "no component is named", "toolcell inspect asks.wasm`");
+    leads_on(
+        &without.typed(&["inspect"]),
+        2,
+        "no component is named",
+        "toolcell inspect asks.wasm`",
+    );
 }
 
 #[test]
@@ -49,11 +66,23 @@ fn a_request_that_is_missing_or_mistyped_is_shown_as_it_is_written() {
             "the request is missing after `hello.wasm`",
             "explain hello.wasm 'GET https://example.com/x'`",
         ),
-        (&["hello.wasm", "greet"], "missing after `greet`", "explain hello.wasm greet 'GET https://example.com/x'`"),
-        (&["hello.wasm", "get https://a.example"], "`get` is neither", "did you mean 'GET https://a.example'?"),
+        (
+            &["hello.wasm", "greet"],
+            "missing after `greet`",
+            "explain hello.wasm greet 'GET https://example.com/x'`",
+        ),
+        (
+            &["hello.wasm", "get https://a.example"],
+            "`get` is neither",
+            "did you mean 'GET https://a.example'?",
+        ),
         (&["hello.wasm", "look /data"], "`look` is neither", "`read /data/x`"),
         (&["hello.wasm", "kv"], "the request `kv` is not whole", "`kv read KEY`"),
-        (&["hello.wasm", "greet", "GET"], "the request `GET` is not whole", "`GET https://example.com/x`"),
+        (
+            &["hello.wasm", "greet", "GET"],
+            "the request `GET` is not whole",
+            "`GET https://example.com/x`",
+        ),
     ] {
         leads_on(&place.typed(&[&["explain"], words].concat()), 2, error, hint);
     }
@@ -70,9 +99,13 @@ fn a_request_that_is_missing_or_mistyped_is_shown_as_it_is_written() {
 #[test]
 fn one_tool_of_a_component_is_shown() {
     let one = typed(&["inspect", "desk.wasm", "submit_plan"]);
-    assert!(one.stdout.contains("\ntool submit_plan\n") && !one.stdout.contains("tool book_table"), "{one}");
+    assert!(
+        one.stdout.contains("\ntool submit_plan\n") && !one.stdout.contains("tool book_table"),
+        "{one}"
+    );
     let json = typed(&["inspect", "desk.wasm", "submit_plan", "--json"]).json();
-    let names: Vec<_> = json["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
+    let names: Vec<_> =
+        json["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
     assert_eq!((names, json["rights"].as_object().unwrap().len()), (vec!["submit_plan"], 1));
     leads_on(
         &typed(&["inspect", "desk.wasm", "submit_plam"]),
@@ -88,7 +121,11 @@ fn a_refused_dry_run_is_json_too() {
     assert_eq!((shown.status, shown.stderr.as_str()), (21, ""), "{shown}");
     let json = shown.json();
     let fault = &json["ended"]["refusal"]["faults"][0];
-    assert_eq!((&fault["code"], &fault["nearest"]), (&json!("unknown_member"), &json!("name")), "{json}");
+    assert_eq!(
+        (&fault["code"], &fault["nearest"]),
+        (&json!("unknown_member"), &json!("name")),
+        "{json}"
+    );
     let ran = typed(&["learn", "hello.wasm", "name=Ada", "--json"]).json();
     let members = |json: &Value| json.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(members(&json), members(&ran));
@@ -96,19 +133,34 @@ fn a_refused_dry_run_is_json_too() {
 
 #[test]
 fn counts_and_tenants_are_in_words() {
-    let place = Place::new("[components.hello]\npath = \"hello.wasm\"\n[tenants.acme]\n").approved();
+    let place =
+        Place::new("[components.hello]\npath = \"hello.wasm\"\n[tenants.acme]\n").approved();
     assert_eq!(place.typed(&["serve", "--check"]).stdout, "1 tool, 1 tenant, 0 problems\n");
     let shown = place.typed(&["run", "hello", "name=Ada", "--tenant", "zeta"]);
-    leads_on(&shown, 2, "names no tenant `zeta`", "its tenants: acme; a new one needs a section [tenants.NAME]");
+    leads_on(
+        &shown,
+        2,
+        "names no tenant `zeta`",
+        "its tenants: acme; a new one needs a section [tenants.NAME]",
+    );
     std::fs::write(place.path().join("calls.json"), r#"[{"name": "gret"}]"#).unwrap();
     let batch = place.typed(&["batch", "--calls", "calls.json", "--tenant", "acme"]);
-    leads_on(&batch, 1, "there is no tool `gret`", "did you mean `greet`? or pass `--unknown-tools answer`, so that");
+    leads_on(
+        &batch,
+        1,
+        "there is no tool `gret`",
+        "did you mean `greet`? or pass `--unknown-tools answer`, so that",
+    );
 }
 
 #[test]
 fn what_a_configuration_cannot_mean_is_told_by_what_is_there() {
     for (config, error, hint) in [
-        ("[components.a]\npath = \"\"\n", "toolcell.toml:2:8: the path is empty", "write the component's file"),
+        (
+            "[components.a]\npath = \"\"\n",
+            "toolcell.toml:2:8: the path is empty",
+            "write the component's file",
+        ),
         (
             "[components.a]\npath = \"hello.wasm\"\n[components.a.grants]\n\
              directories = [{ name = \"/x\", path = \"\", access = \"read\" }]\n",
@@ -131,7 +183,12 @@ fn what_a_configuration_cannot_mean_is_told_by_what_is_there() {
         leads_on(&Place::new(config).typed(&["check"]), 1, error, hint);
     }
     let typed = ["run", "hello.wasm", "name=Ada", "--grant", "directory=read /data="];
-    leads_on(&Place::new("").typed(&typed), 2, "the path is empty", "write the path of a directory");
+    leads_on(
+        &Place::new("").typed(&typed),
+        2,
+        "the path is empty",
+        "write the path of a directory",
+    );
 }
 
 #[test]
@@ -139,23 +196,39 @@ fn a_file_that_cannot_be_used_is_named() {
     let place = Place::new("");
     std::os::unix::fs::symlink("/nothing", place.path().join("led.wasm")).unwrap();
     let shown = place.typed(&["run", "led.wasm", "greet"]);
-    leads_on(&shown, 1, "`led.wasm` is a link to `/nothing`, which does not exist", "correct the link");
+    leads_on(
+        &shown,
+        1,
+        "`led.wasm` is a link to `/nothing`, which does not exist",
+        "correct the link",
+    );
     std::fs::write(place.path().join("a.json"), "{\"name\": ").unwrap();
     let shown = place.typed(&["run", "hello.wasm", "greet", "@a.json"]);
-    leads_on(&shown, 21, "the arguments from `a.json` do not fit", "write one JSON object to `a.json`");
+    leads_on(
+        &shown,
+        21,
+        "the arguments from `a.json` do not fit",
+        "write one JSON object to `a.json`",
+    );
 }
 
 /// A grant that the component's imports cannot use.
 #[test]
 fn a_grant_that_nothing_can_use_is_told_as_that() {
-    let config = "[components.hello]\npath = \"hello.wasm\"\n[components.hello.grants]\nkv = [\"read a\"]\n";
+    let config =
+        "[components.hello]\npath = \"hello.wasm\"\n[components.hello.grants]\nkv = [\"read a\"]\n";
     let place = Place::new(config).approved();
-    let useless = "the rule `read a` in kv has no effect: the component imports nothing that can use it";
+    let useless =
+        "the rule `read a` in kv has no effect: the component imports nothing that can use it";
     leads_on_with(&place.typed(&["check"]), useless);
     let explained = place.typed(&["explain", "hello", "kv read a"]);
     leads_on_with(&explained, "no call can make this request, whatever is granted");
     let explained = place.typed(&["explain", "hello", "kv read a", "--json"]).json();
-    assert_eq!((&explained["allowed"], &explained["usable"]), (&json!(true), &json!(false)), "{explained}");
+    assert_eq!(
+        (&explained["allowed"], &explained["usable"]),
+        (&json!(true), &json!(false)),
+        "{explained}"
+    );
 }
 
 fn leads_on_with(shown: &Shown, told: &str) {
@@ -175,6 +248,16 @@ fn keys_without_a_place_refuse_the_call_with_what_to_type() {
 
 #[test]
 fn the_help_of_the_command_that_was_meant_is_named() {
-    leads_on(&typed(&["tenant", "revoke"]), 2, "required arguments", "`toolcell tenant revoke --help` shows");
-    leads_on(&typed(&["run", "--nothing"]), 2, "unexpected argument", "`toolcell run --help` shows");
+    leads_on(
+        &typed(&["tenant", "revoke"]),
+        2,
+        "required arguments",
+        "`toolcell tenant revoke --help` shows",
+    );
+    leads_on(
+        &typed(&["run", "--nothing"]),
+        2,
+        "unexpected argument",
+        "`toolcell run --help` shows",
+    );
 }

@@ -34,7 +34,9 @@ fn relayed(tool: &str) -> Value {
 
 /// The text of an answer without what every answer has of its own, and with one name for each tool.
 fn without_names(answer: &str, tool: &str) -> String {
-    let is_shared = |line: &&str| !["date:", "x-request-id:"].iter().any(|own| line.to_lowercase().starts_with(own));
+    let is_shared = |line: &&str| {
+        !["date:", "x-request-id:"].iter().any(|own| line.to_lowercase().starts_with(own))
+    };
     let text = answer.lines().filter(is_shared).collect::<Vec<_>>().join("\n");
     match text.find("\"request_id\":\"") {
         Some(at) => format!("{}{}", &text[..at], &text[at + "\"request_id\":\"".len() + 36..]),
@@ -64,12 +66,16 @@ fn each_key_opens_the_tools_of_its_tenant() {
         let headers = format!("Authorization: Bearer {key}\r\n");
         let body = json!({"name": tool, "arguments": {}});
         [("GET", format!("/v1/tools/{tool}"), None), ("POST", "/v1/calls".to_owned(), Some(&body))]
-            .map(|(method, path, body)| without_names(&server.answer(method, &path, &headers, body), tool))
+            .map(|(method, path, body)| {
+                without_names(&server.answer(method, &path, &headers, body), tool)
+            })
     };
     let is_unknown = |key: &str, tool: &str| {
         let hidden = answers(key, tool);
         assert!(
-            hidden.iter().all(|told| told.starts_with("HTTP/1.1 404") && told.contains("unknown_tool")),
+            hidden
+                .iter()
+                .all(|told| told.starts_with("HTTP/1.1 404") && told.contains("unknown_tool")),
             "{hidden:?}"
         );
         hidden == answers(key, invented)
@@ -79,7 +85,8 @@ fn each_key_opens_the_tools_of_its_tenant() {
     assert!(is_unknown(&globex, "greet"));
     let invoked = |tool: &str| {
         let body = json!({"name": "relay", "arguments": relayed(tool)});
-        server.asked("POST", "/v1/calls", Some(&globex), Some(&body)).1["outcome"]["ok"]["value"][0].clone()
+        server.asked("POST", "/v1/calls", Some(&globex), Some(&body)).1["outcome"]["ok"]["value"][0]
+            .clone()
     };
     assert_eq!(invoked("greet")["tool_error"]["reason"], "not_found");
     assert_eq!(invoked("greet"), invoked("gre_x"));
@@ -87,7 +94,10 @@ fn each_key_opens_the_tools_of_its_tenant() {
     // A reload changes the lists, and a pattern takes a tool that is new.
     fs::copy(example("calculator"), place.path().join("calculator.wasm")).expect("a place");
     let added = "[components.calculator]\npath = \"calculator.wasm\"\n";
-    place.write(&format!("{added}{}", config("tools = [\"rel*\", \"calc*\"]", "tools = [\"gre*\", \"relay\"]")));
+    place.write(&format!(
+        "{added}{}",
+        config("tools = [\"rel*\", \"calc*\"]", "tools = [\"gre*\", \"relay\"]")
+    ));
     place.approve();
     server.told("reloaded: added calculator");
     assert_eq!(lists(), [vec!["calculator", "relay"], vec!["greet", "relay"]]);
@@ -97,18 +107,26 @@ fn each_key_opens_the_tools_of_its_tenant() {
     place.write(&format!("{added}{}", config("tools = []", "")));
     place.approve();
     server.told("reloaded: the same components as before");
-    assert_eq!(lists(), [vec![], vec!["book_table", "calculator", "greet", "relay", "submit_plan"]]);
+    assert_eq!(
+        lists(),
+        [vec![], vec!["book_table", "calculator", "greet", "relay", "submit_plan"]]
+    );
 }
 
 #[test]
 fn a_client_on_standard_input_lists_the_tools_of_its_tenant() {
     let place = place("tools = [\"greet\"]", "tools = []");
     for (tenant, expected) in [("acme", json!(["greet"])), ("globex", json!([]))] {
-        let mut client = Client::start(place.command().args(["serve", "--stdio", "--tenant", tenant]));
+        let mut client =
+            Client::start(place.command().args(["serve", "--stdio", "--tenant", tenant]));
         client.opens();
         let listed = client.asks("tools/list", &json!({}));
-        let names: Vec<_> =
-            listed["tools"].as_array().expect("tools").iter().map(|tool| tool["name"].clone()).collect();
+        let names: Vec<_> = listed["tools"]
+            .as_array()
+            .expect("tools")
+            .iter()
+            .map(|tool| tool["name"].clone())
+            .collect();
         assert_eq!(json!(names), expected);
         assert_eq!(client.ends(), Some(0));
     }
@@ -119,28 +137,47 @@ fn run_and_batch_find_no_other_tool() {
     for isolation in ["pooled", "process"] {
         let with = |tools: &str| format!("isolation = \"{isolation}\"\ntools = {tools}");
         let place = place(&with("[\"relay\"]"), &with("[\"greet\", \"relay\"]"));
-        let run = |tenant: &str, words: &[&str]| place.typed(&[&["run", "--tenant", tenant], words].concat());
+        let run = |tenant: &str, words: &[&str]| {
+            place.typed(&[&["run", "--tenant", tenant], words].concat())
+        };
         assert_eq!(run("globex", &["hello", "greet", "name=Ada"]).stdout, "Hello, Ada!\n");
         let hidden = run("acme", &["hello", "greet", "name=Ada"]);
         assert!(hidden.stderr.starts_with("error: there is no tool `greet`\nhint: "), "{hidden}");
         let invented = run("acme", &["hello", "xyzzy", "name=Ada"]);
-        assert_eq!((hidden.status, hidden.stderr.replace("greet", "xyzzy")), (invented.status, invented.stderr));
+        assert_eq!(
+            (hidden.status, hidden.stderr.replace("greet", "xyzzy")),
+            (invented.status, invented.stderr)
+        );
         let unnamed = run("acme", &["hello", "name=Ada"]);
-        assert!(unnamed.status == 2 && unnamed.stderr.contains("offers no tool\nhint: "), "{unnamed}");
+        assert!(
+            unnamed.status == 2 && unnamed.stderr.contains("offers no tool\nhint: "),
+            "{unnamed}"
+        );
         let calls = place.path().join("calls");
         for (tool, called) in [("greet", "greet"), ("xyzzy", "xyzzy")] {
-            fs::write(&calls, json!([{"id": "a", "name": called, "arguments": {"name": "Ada"}}]).to_string())
-                .expect("a place");
-            let batch = |tenant: &str| place.typed(&["batch", "--calls", "calls", "--tenant", tenant]);
+            fs::write(
+                &calls,
+                json!([{"id": "a", "name": called, "arguments": {"name": "Ada"}}]).to_string(),
+            )
+            .expect("a place");
+            let batch =
+                |tenant: &str| place.typed(&["batch", "--calls", "calls", "--tenant", tenant]);
             let refused = batch("acme");
-            assert!(refused.status == 1 && refused.stderr.contains(&format!("`{tool}`")), "{refused}");
+            assert!(
+                refused.status == 1 && refused.stderr.contains(&format!("`{tool}`")),
+                "{refused}"
+            );
             assert_eq!(batch("globex").status == 0, tool == "greet");
         }
         if isolation == "pooled" {
             let arguments = relayed("greet").to_string();
-            let invoked = |tenant: &str| run(tenant, &["relay", "relay", &arguments, "--json"]).json();
+            let invoked =
+                |tenant: &str| run(tenant, &["relay", "relay", &arguments, "--json"]).json();
             assert_eq!(invoked("globex")["outcome"]["ok"]["value"][0]["ok"], "Hello, Ada!");
-            assert_eq!(invoked("acme")["outcome"]["ok"]["value"][0]["tool_error"]["reason"], "not_found");
+            assert_eq!(
+                invoked("acme")["outcome"]["ok"]["value"][0]["tool_error"]["reason"],
+                "not_found"
+            );
         }
     }
 }
@@ -150,35 +187,54 @@ fn check_and_explain_say_what_a_tenant_is_offered() {
     let place = place("tools = [\"grete\", \"relay\", \"later_*\"]", "tools = []");
     let shown = place.typed(&["check"]);
     assert_eq!(shown.status, 0, "{shown}");
-    for told in
-        ["tenant acme: the tools grete, relay, later_*\ntenant globex: no tools\n", "    for acme: not offered\n"]
-    {
+    for told in [
+        "tenant acme: the tools grete, relay, later_*\ntenant globex: no tools\n",
+        "    for acme: not offered\n",
+    ] {
         assert!(shown.stdout.contains(told), "{told}: {shown}");
     }
     let warning = "toolcell.toml:9:10: `tools` has the name `grete`, and no component has such a tool\nhint: did you mean `greet`?\n";
     assert!(shown.stderr.contains(warning), "{shown}");
     let json = place.typed(&["check", "--json"]).json();
-    assert_eq!(json["tools_of_tenants"], json!({"acme": ["grete", "relay", "later_*"], "globex": []}));
-    let tools = json["components"].as_array().expect("components").iter().flat_map(|found| found["tools"].as_array());
-    let mut offered: Vec<_> =
-        tools.flatten().map(|tool| (tool["name"].clone(), !tool["tenants"]["acme"].is_null())).collect();
+    assert_eq!(
+        json["tools_of_tenants"],
+        json!({"acme": ["grete", "relay", "later_*"], "globex": []})
+    );
+    let tools = json["components"]
+        .as_array()
+        .expect("components")
+        .iter()
+        .flat_map(|found| found["tools"].as_array());
+    let mut offered: Vec<_> = tools
+        .flatten()
+        .map(|tool| (tool["name"].clone(), !tool["tenants"]["acme"].is_null()))
+        .collect();
     offered.sort_by_key(|(name, _)| name.to_string());
     assert_eq!(offered, ALL.map(|name| (json!(name), name == "relay")));
     let served = place.typed(&["serve", "--check"]);
     assert!(
-        served.status == 1 && served.stderr.contains("no component has such a tool\nhint: did you mean"),
+        served.status == 1
+            && served.stderr.contains("no component has such a tool\nhint: did you mean"),
         "{served}"
     );
 
-    let explained = |words: &[&str]| place.typed(&[&["explain", "--tenant", "acme"], words].concat());
+    let explained =
+        |words: &[&str]| place.typed(&[&["explain", "--tenant", "acme"], words].concat());
     for words in [&["hello", "greet", "kv read a"][..], &["relay", "relay", "invoke greet"]] {
         let shown = explained(words);
         let told = "the tenant `acme` is not offered the tool `greet`, by `tools = [\"grete\", \"relay\", \"later_*\"]` (`toolcell.toml`, line 9)\n";
         assert!(shown.status == 21 && shown.stdout.ends_with(told), "{shown}");
         assert!(shown.stderr.contains("add \"greet\" to `tools` in [tenants.acme]"), "{shown}");
         let json = explained(&[words, &["--json"]].concat()).json();
-        assert_eq!((&json["denial"]["layer"], &json["decided_by"]["line"]), (&json!("tenant"), &json!(9)), "{json}");
+        assert_eq!(
+            (&json["denial"]["layer"], &json["decided_by"]["line"]),
+            (&json!("tenant"), &json!(9)),
+            "{json}"
+        );
     }
     let learned = place.typed(&["learn", "--tenant", "acme", "hello", "greet", "name=Ada"]);
-    assert!(learned.stderr.contains("warning: the tenant `acme` is not offered the tool `greet`, by"), "{learned}");
+    assert!(
+        learned.stderr.contains("warning: the tenant `acme` is not offered the tool `greet`, by"),
+        "{learned}"
+    );
 }

@@ -65,10 +65,15 @@ const REPEATED: &str = "canary-that-all-share canary-of-acme-4711 canary-of-glob
 fn each_request_has_the_value_of_its_tenant() {
     for isolation in ["strict", "process"] {
         let server = Server::answering(REPEATED);
-        let place = place(&server, &format!("{OWN}[host]\nisolation = \"{isolation}\"\n")).approved();
+        let place =
+            place(&server, &format!("{OWN}[host]\nisolation = \"{isolation}\"\n")).approved();
         for (tenant, value) in EACH {
             let shown = run(&place, &server, &VARIABLES, tenant);
-            assert_eq!((shown.status, sent(&server).as_str()), (0, value), "{isolation} {tenant}: {shown}");
+            assert_eq!(
+                (shown.status, sent(&server).as_str()),
+                (0, value),
+                "{isolation} {tenant}: {shown}"
+            );
             assert!(!shown.to_string().contains(value), "{isolation} {tenant}: {shown}");
         }
     }
@@ -146,28 +151,49 @@ fn it_is_shown_where_each_value_comes_from() {
     let of = "the environment variable `SHARED_TOKEN`; for the tenant acme from the environment variable `ACME_TOKEN`; \
               for the tenant globex from the file `";
     assert!(
-        checked.stdout.contains(&format!("secret fetch_token: from {of}")) && page.stdout.contains(of),
+        checked.stdout.contains(&format!("secret fetch_token: from {of}"))
+            && page.stdout.contains(of),
         "{checked}{page}"
     );
     let json = place.shown(command(&place, &VARIABLES).args(["check", "--json"]));
     let secret = &json.json()["secrets"]["fetch_token"];
     assert_eq!(
         (&secret["from"], &secret["tenants"]["acme"]),
-        (&json!("the environment variable `SHARED_TOKEN`"), &json!("the environment variable `ACME_TOKEN`"))
+        (
+            &json!("the environment variable `SHARED_TOKEN`"),
+            &json!("the environment variable `ACME_TOKEN`")
+        )
     );
     let explain = |tenant: &[&str]| {
-        place.shown(command(&place, &VARIABLES).args(["explain", "fetch", "secret fetch_token"]).args(tenant))
+        place.shown(
+            command(&place, &VARIABLES)
+                .args(["explain", "fetch", "secret fetch_token"])
+                .args(tenant),
+        )
     };
     for (tenant, told) in [
-        (&[][..], "note: the value of `fetch_token` comes from the environment variable `SHARED_TOKEN`\n"),
-        (&["--tenant", "acme"], "note: the value of `fetch_token` comes from the environment variable `ACME_TOKEN`\n"),
+        (
+            &[][..],
+            "note: the value of `fetch_token` comes from the environment variable `SHARED_TOKEN`\n",
+        ),
+        (
+            &["--tenant", "acme"],
+            "note: the value of `fetch_token` comes from the environment variable `ACME_TOKEN`\n",
+        ),
         (&["--tenant", "globex"], "note: the value of `fetch_token` comes from the file `"),
     ] {
         let shown = explain(tenant);
         assert!(shown.status == 0 && shown.stderr.contains(told), "{shown}");
-        assert!(![SHARED, ACME, GLOBEX].iter().any(|value| shown.to_string().contains(value)), "{shown}");
+        assert!(
+            ![SHARED, ACME, GLOBEX].iter().any(|value| shown.to_string().contains(value)),
+            "{shown}"
+        );
     }
-    assert!(![SHARED, ACME, GLOBEX].iter().any(|value| format!("{checked}{json}{page}").contains(value)));
+    assert!(
+        ![SHARED, ACME, GLOBEX]
+            .iter()
+            .any(|value| format!("{checked}{json}{page}").contains(value))
+    );
     // Another value is another content, which waits for its approval.
     let config = fs::read_to_string(place.path().join("toolcell.toml")).expect("a place");
     place.write(&config.replace("ACME_TOKEN", "OTHER_TOKEN"));
@@ -194,7 +220,11 @@ fn values_that_cannot_be_are_errors_with_a_hint() {
             "must be a table",
             "write `fetch_token = { … }`",
         ),
-        ("[tenants.acme.secret_values]\nfetch_token = { value = \"canary-of-acme-4711\" }\n", "value", "hint: "),
+        (
+            "[tenants.acme.secret_values]\nfetch_token = { value = \"canary-of-acme-4711\" }\n",
+            "value",
+            "hint: ",
+        ),
         (
             "[components.fetch.tools.fetch.secret_values]\nfetch_token = { env = \"A\" }\n",
             "a single tool cannot have values of secrets",

@@ -21,7 +21,8 @@ fn file(name: &str) -> String {
 fn directives(unit: &str) -> BTreeMap<&str, String> {
     let mut found = BTreeMap::<_, String>::new();
     for line in unit.lines().filter(|line| !line.starts_with(['#', '[']) && !line.is_empty()) {
-        let (name, value) = line.split_once('=').unwrap_or_else(|| panic!("not a directive: {line}"));
+        let (name, value) =
+            line.split_once('=').unwrap_or_else(|| panic!("not a directive: {line}"));
         let joined = found.entry(name).or_default();
         *joined = format!("{joined} {value}").trim().to_owned();
     }
@@ -32,8 +33,9 @@ fn directives(unit: &str) -> BTreeMap<&str, String> {
 fn placed(words: &[&str], replaced: &[(&str, &str)]) -> (Place, Vec<String>) {
     let place = Place::new("[components.hello]\npath = \"hello.wasm\"\n").approved();
     fs::create_dir(place.path().join("cache")).expect("a place");
-    let words =
-        words.iter().map(|word| replaced.iter().fold((*word).to_owned(), |word, (from, to)| word.replace(from, to)));
+    let words = words.iter().map(|word| {
+        replaced.iter().fold((*word).to_owned(), |word, (from, to)| word.replace(from, to))
+    });
     let words = words.collect();
     (place, words)
 }
@@ -41,27 +43,45 @@ fn placed(words: &[&str], replaced: &[(&str, &str)]) -> (Place, Vec<String>) {
 /// Checks that the command can serve with these words, once a tenant has a key.
 fn is_accepted(words: &[&str], replaced: &[(&str, &str)]) {
     let (place, words) = placed(words, replaced);
-    let state = words.iter().skip_while(|word| *word != "--state-dir").nth(1).expect("a state directory");
-    let added = place.typed(&["tenant", "add", "acme", "--config", "toolcell.toml", "--state-dir", state.as_str()]);
+    let state =
+        words.iter().skip_while(|word| *word != "--state-dir").nth(1).expect("a state directory");
+    let added = place.typed(&[
+        "tenant",
+        "add",
+        "acme",
+        "--config",
+        "toolcell.toml",
+        "--state-dir",
+        state.as_str(),
+    ]);
     assert_eq!(added.status, 0, "{added}");
     let shown = place.shown(place.command().args(&words).arg("--check"));
-    assert_eq!((shown.status, shown.stdout.as_str()), (0, "1 tool, 1 tenant, 0 problems\n"), "{shown}");
+    assert_eq!(
+        (shown.status, shown.stdout.as_str()),
+        (0, "1 tool, 1 tenant, 0 problems\n"),
+        "{shown}"
+    );
 }
 
 /// Checks that a client which starts the command with these words is told its tools.
 fn is_told_tools(words: &[&str], replaced: &[(&str, &str)]) {
     let (place, words) = placed(words, replaced);
     let mut command = place.command();
-    let mut server = command.args(&words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
-    let client =
-        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
+    let mut server = command
+        .args(&words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let client = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
     let messages = [
         json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}),
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
         json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}),
     ];
     let mut input = server.stdin.take().expect("a pipe");
-    let mut lines = BufReader::new(server.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+    let mut lines =
+        BufReader::new(server.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
     for message in messages {
         writeln!(input, "{message}").expect("it reads");
         if message["id"] == 1 {
@@ -101,12 +121,18 @@ fn the_systemd_unit_is_hardened_and_starts_the_server() {
         assert_eq!(found.get(name).map(String::as_str), Some(value), "{name}");
     }
     let words: Vec<_> = found["ExecStart"].split(' ').collect();
-    let seconds = |text: &str| text.strip_suffix('s').and_then(|text| text.parse::<u64>().ok()).expect("seconds");
+    let seconds = |text: &str| {
+        text.strip_suffix('s').and_then(|text| text.parse::<u64>().ok()).expect("seconds")
+    };
     let drain = words.iter().skip_while(|word| **word != "--drain").nth(1).expect("a drain");
-    assert!(seconds(&found["TimeoutStopSec"]) > seconds(drain), "systemd would kill a server that drains");
+    assert!(
+        seconds(&found["TimeoutStopSec"]) > seconds(drain),
+        "systemd would kill a server that drains"
+    );
     let (program, words) = words.split_first().expect("a command");
     assert_eq!(*program, "/usr/local/bin/toolcell");
-    let paths = [("/etc/toolcell/", ""), ("${STATE_DIRECTORY}", "state"), ("${CACHE_DIRECTORY}", "cache")];
+    let paths =
+        [("/etc/toolcell/", ""), ("${STATE_DIRECTORY}", "state"), ("${CACHE_DIRECTORY}", "cache")];
     is_accepted(words, &paths);
 }
 
@@ -115,7 +141,10 @@ fn the_container_runs_the_server_without_rights_or_a_shell() {
     let text = file("packaging/Containerfile");
     let last = text.rsplit("\nFROM ").next().expect("a stage");
     assert!(last.starts_with("scratch\n") && !last.contains("\nRUN "), "{last}");
-    assert!(last.contains("\nUSER 65532:65532\n") && last.contains("\nSTOPSIGNAL SIGTERM\n"), "{last}");
+    assert!(
+        last.contains("\nUSER 65532:65532\n") && last.contains("\nSTOPSIGNAL SIGTERM\n"),
+        "{last}"
+    );
     let words = |name: &str| -> Vec<String> {
         let line = last.lines().find_map(|line| line.strip_prefix(name)).expect("an instruction");
         let value: Value = serde_json::from_str(line).expect("the form without a shell");
@@ -124,20 +153,27 @@ fn the_container_runs_the_server_without_rights_or_a_shell() {
     assert_eq!(words("ENTRYPOINT "), ["/usr/local/bin/toolcell"]);
     let command = words("CMD ");
     let command: Vec<_> = command.iter().map(String::as_str).collect();
-    is_accepted(&command, &[("/etc/toolcell/", ""), ("/var/lib/toolcell", "state"), ("/var/cache/toolcell", "cache")]);
+    is_accepted(
+        &command,
+        &[("/etc/toolcell/", ""), ("/var/lib/toolcell", "state"), ("/var/cache/toolcell", "cache")],
+    );
 }
 
 #[test]
 fn the_settings_of_mcp_clients_start_the_server() {
     let text = file("docs/clients.md");
-    let blocks: Vec<&str> = text.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let blocks: Vec<&str> =
+        text.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert_eq!(blocks.len(), 3);
     for block in blocks {
-        let settings: Value = serde_json::from_str(block).unwrap_or_else(|error| panic!("{error}: {block}"));
-        let servers = settings.get("mcpServers").or_else(|| settings.get("servers")).expect("servers");
+        let settings: Value =
+            serde_json::from_str(block).unwrap_or_else(|error| panic!("{error}: {block}"));
+        let servers =
+            settings.get("mcpServers").or_else(|| settings.get("servers")).expect("servers");
         let server = &servers["toolcell"];
         assert_eq!(server["command"], "toolcell");
-        let words: Vec<&str> = server["args"].as_array().expect("words").iter().filter_map(Value::as_str).collect();
+        let words: Vec<&str> =
+            server["args"].as_array().expect("words").iter().filter_map(Value::as_str).collect();
         is_told_tools(&words, &[("/path/to/", "")]);
     }
 }

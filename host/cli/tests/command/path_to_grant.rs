@@ -30,7 +30,9 @@ pub(crate) fn forecast(server: &Server) -> Vec<u8> {
 
 /// The command that a text shows in backticks, word by word.
 fn shown_command(text: &str, beginning: &str) -> Vec<String> {
-    let start = text.find(&format!("`toolcell {beginning}")).unwrap_or_else(|| panic!("no `{beginning}`: {text}"));
+    let start = text
+        .find(&format!("`toolcell {beginning}"))
+        .unwrap_or_else(|| panic!("no `{beginning}`: {text}"));
     let command = text[start + 1..].split('`').next().expect("a command");
     command.split(' ').skip(1).map(str::to_owned).collect()
 }
@@ -93,8 +95,12 @@ fn a_stranger_is_granted_what_it_needs_in_five_commands() {
     let grants = lines.iter().position(|line| line.ends_with(".grants]")).expect("grants");
     assert_eq!(lines.len() - grants - 1, 5, "{config}");
     for left_out in grants + 1..lines.len() {
-        let fewer: Vec<_> =
-            lines.iter().enumerate().filter(|(index, _)| *index != left_out).map(|(_, line)| *line).collect();
+        let fewer: Vec<_> = lines
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| *index != left_out)
+            .map(|(_, line)| *line)
+            .collect();
         place.write(&fewer.join("\n"));
         place.approve();
         let ran = place.shown(place.command().env("forecast_token", "s3cret-value").args(run));
@@ -106,11 +112,16 @@ fn a_stranger_is_granted_what_it_needs_in_five_commands() {
 #[test]
 fn what_is_not_granted_is_shown_all_the_same() {
     let place = Place::new("");
-    fs::copy(toolcell_test_guests::example("forecast"), place.path().join("forecast.wasm")).unwrap();
+    fs::copy(toolcell_test_guests::example("forecast"), place.path().join("forecast.wasm"))
+        .unwrap();
     let shown = place.typed(&["inspect", "forecast.wasm"]);
     check("inspect_not_granted", &shown);
     let json = place.typed(&["inspect", "forecast.wasm", "--json"]).json();
-    assert_eq!((&json["loadable"], &json["error"]["kind"]), (&false.into(), &"not_granted".into()), "{json}");
+    assert_eq!(
+        (&json["loadable"], &json["error"]["kind"]),
+        (&false.into(), &"not_granted".into()),
+        "{json}"
+    );
     assert_eq!(json["tools"][0]["needs"].as_array().map(Vec::len), Some(5), "{json}");
     check("learn_all_kinds", &place.typed(&["learn", "forecast.wasm", "forecast", CALL]));
 }
@@ -120,7 +131,8 @@ fn what_is_not_granted_is_shown_all_the_same() {
 fn a_tool_that_fails_is_told_with_the_needs_that_are_not_granted() {
     const CONFIG: &str = "[components.search]\npath = \"search.wasm\"\n[components.search.grants]\n\
                           directories = [{ name = \"/data\", path = \"data\", access = \"read\" }]\n";
-    const NEEDS: &[[&str; 3]] = &[["filesystem", "read /data", "to read"], ["kv", "write a/*", "to remember"]];
+    const NEEDS: &[[&str; 3]] =
+        &[["filesystem", "read /data", "to read"], ["kv", "write a/*", "to remember"]];
     let place = Place::new(CONFIG);
     fs::write(place.path().join("search.wasm"), bytes("file_search")).unwrap();
     fs::write(place.path().join("other.wasm"), bytes("file_search")).unwrap();
@@ -138,9 +150,15 @@ fn a_tool_that_fails_is_told_with_the_needs_that_are_not_granted() {
                 note: `hostile` declares kv write a/*, which is not granted\n";
     // A part that an operator left out is no news.
     let part = "note: `hostile` declares filesystem read /data, which is not granted\n";
-    let hint = |words: &str| format!("hint: `toolcell learn {words}` shows what this call asks for\n");
+    let hint =
+        |words: &str| format!("hint: `toolcell learn {words}` shows what this call asks for\n");
     for (words, status, notes, learn) in [
-        (&["run", "other.wasm", "text=x"][..], 10, file, "other.wasm file_search '{\"text\":\"x\"}'"),
+        (
+            &["run", "other.wasm", "text=x"][..],
+            10,
+            file,
+            "other.wasm file_search '{\"text\":\"x\"}'",
+        ),
         (&["run", "search", "text=x", "folder=nowhere"], 10, "", ""),
         (&["run", "other.wasm", "text=x", "folder=.."], 21, "", ""),
         (&["run", "says.wasm"], 10, both, "says.wasm hostile '{}'"),

@@ -19,8 +19,7 @@ pub(crate) const NEEDS: &[[&str; 3]] = &[
 ];
 
 /// What a call without a tenant is warned of where the configuration defines tenants.
-pub(crate) const WITHOUT_TENANT: &str =
-    "warning: `toolcell.toml` defines tenants, and `--tenant` is not given: the full grants of the component apply\n";
+pub(crate) const WITHOUT_TENANT: &str = "warning: `toolcell.toml` defines tenants, and `--tenant` is not given: the full grants of the component apply\n";
 
 /// Until then something comes about, or never does.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -60,7 +59,8 @@ impl Place {
         fs::write(place.path().join("declares.wasm"), asker(NEEDS)).expect("a place");
         for (file, mode) in [("token", 0o600), ("open", 0o644)] {
             fs::write(place.path().join(file), "a-secret-value\n").expect("a place");
-            fs::set_permissions(place.path().join(file), fs::Permissions::from_mode(mode)).expect("a place");
+            fs::set_permissions(place.path().join(file), fs::Permissions::from_mode(mode))
+                .expect("a place");
         }
         symlink("/etc", place.path().join("link")).expect("a place");
         symlink("data", place.path().join("data_link")).expect("a place");
@@ -93,7 +93,10 @@ impl Place {
     /// The command there, of a user with a state directory of their own.
     pub(crate) fn command(&self) -> Command {
         let mut command = command();
-        command.current_dir(self.path()).env("HOME", self.path().join("home")).env("TOKEN", "from-the-environment");
+        command
+            .current_dir(self.path())
+            .env("HOME", self.path().join("home"))
+            .env("TOKEN", "from-the-environment");
         command.env("XDG_STATE_HOME", self.state());
         command
     }
@@ -112,7 +115,9 @@ impl Place {
     pub(crate) fn shown(&self, command: &mut Command) -> Shown {
         let output = command.stdin(Stdio::null()).output().expect("the binary runs");
         let text = |bytes| {
-            let text = String::from_utf8(bytes).expect("UTF-8").replace(env!("CARGO_BIN_EXE_toolcell"), "toolcell");
+            let text = String::from_utf8(bytes)
+                .expect("UTF-8")
+                .replace(env!("CARGO_BIN_EXE_toolcell"), "toolcell");
             text.replace(self.path().to_str().expect("a place"), "HERE")
         };
         Shown {

@@ -14,7 +14,8 @@ use crate::typed::Shown;
 fn place(config: &str, components: &[&str]) -> Place {
     let place = Place::new(config);
     for component in components {
-        fs::copy(example(component), place.path().join(format!("{component}.wasm"))).expect("a place");
+        fs::copy(example(component), place.path().join(format!("{component}.wasm")))
+            .expect("a place");
     }
     place
 }
@@ -34,7 +35,9 @@ pub(crate) fn pasted(place: &Place, line: &str, variables: &[(&str, &str)]) -> S
     let script = format!("toolcell() {{ {} \"$@\"; }}\n{line}", words.join(" "));
     let mut shell = Command::new("sh");
     shell.env_clear().current_dir(place.path()).args(["-c", &script]);
-    shell.envs(ours.get_envs().filter_map(|(name, value)| Some((name, value?)))).envs(variables.iter().copied());
+    shell
+        .envs(ours.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .envs(variables.iter().copied());
     place.shown(&mut shell)
 }
 
@@ -44,21 +47,24 @@ fn put_in_place(place: &Place, line: &str) {
     let number: usize = place_of.trim().parse().expect("a number");
     let path = place.path().join("toolcell.toml");
     let config = fs::read_to_string(&path).expect("a configuration");
-    let lines = config.lines().enumerate().map(|(at, old)| if at + 1 == number { new } else { old });
+    let lines =
+        config.lines().enumerate().map(|(at, old)| if at + 1 == number { new } else { old });
     place.write(&(lines.collect::<Vec<_>>().join("\n") + "\n"));
     place.approve();
 }
 
 /// What is left to do after a section or a rule was changed.
-const AFTER: &str = "hint: after the change of the configuration, approve it with `toolcell approve`\n";
+const AFTER: &str =
+    "hint: after the change of the configuration, approve it with `toolcell approve`\n";
 
 /// A host that no grant allows, a private network that a rule does not name, a key that the tool's section takes away.
 #[test]
 fn a_denial_of_run_comes_with_the_line_that_allows_it() {
     let server = Server::answering("here");
     let url = server.url("/x");
-    let fetch =
-        |grants: &str| format!("[components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\n{grants}\n");
+    let fetch = |grants: &str| {
+        format!("[components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\n{grants}\n")
+    };
     let notes = "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n\
                  [components.notes.tools.notes]\nkv = [\"read notes/a\"]\n";
     let get = format!("url={url}");
@@ -96,8 +102,9 @@ fn a_denial_of_run_comes_with_the_line_that_allows_it() {
     let rule = format!("\"GET {}\"", server.url("/"));
     let place = place(&fetch(&format!("http = [{rule}]")), &["fetch"]).approved();
     let ran = place.typed(&["run", "fetch", &get]);
-    let denied =
-        format!("denied: `GET {url}` is denied: its host is on a private network that its grant does not name");
+    let denied = format!(
+        "denied: `GET {url}` is denied: its host is on a private network that its grant does not name"
+    );
     assert!(ran.status == 10 && ran.stderr.contains(&denied), "{ran}");
     let new = line(&ran.stderr, "hint: to allow it, write this in place of the rule: ");
     assert!(ran.stderr.ends_with(AFTER), "{ran}");
@@ -118,12 +125,18 @@ fn a_denial_under_typed_grants_comes_with_the_option_that_allows_it() {
     let call = format!("toolcell run fetch.wasm url={}", server.url("/x"));
     let other = "--grant http=https://example.com";
     let denied = pasted(&place, &format!("{call} {other}"), &[]);
-    assert!(denied.status == 10 && denied.stderr.contains("hint: to allow it, add to the command:\n"), "{denied}");
+    assert!(
+        denied.status == 10 && denied.stderr.contains("hint: to allow it, add to the command:\n"),
+        "{denied}"
+    );
     let option = line(&denied.stderr, "--grant ");
     let ran = pasted(&place, &format!("{call} {other} {option}"), &[]);
     assert_eq!((ran.status, server.heads().len()), (0, 1), "{option}: {ran}");
     let denied = pasted(&place, &format!("{call} --grant http={}", server.url("/")), &[]);
-    assert!(denied.status == 10 && denied.stderr.contains("write this in place of the grant of `GET"), "{denied}");
+    assert!(
+        denied.status == 10 && denied.stderr.contains("write this in place of the grant of `GET"),
+        "{denied}"
+    );
     let option = line(&denied.stderr, "--grant ");
     let ran = pasted(&place, &format!("{call} {option}"), &[]);
     assert_eq!((ran.status, server.heads().len()), (0, 2), "{option}: {ran}");
@@ -152,11 +165,15 @@ fn what_is_printed_to_try_a_component_works() {
     ] {
         let shown = pasted(&place, seen, &[]);
         let told = &shown.stderr;
-        let try_it = line(told, "or, to try it without a configuration, add to `toolcell run` or `toolcell batch`:");
+        let try_it = line(
+            told,
+            "or, to try it without a configuration, add to `toolcell run` or `toolcell batch`:",
+        );
         let (before, after) = told.split_once(try_it).expect("it is there");
         assert!(!before.contains("then:"), "what is to be done is for both ways: {shown}");
         let options = line(after, "--grant ");
-        let is_filled_in = !options.contains('…') || after.contains("write its value in place of `…`");
+        let is_filled_in =
+            !options.contains('…') || after.contains("write its value in place of `…`");
         assert!(is_filled_in, "{shown}");
         let token = [("forecast_token", "s3cret-value")];
         let ran = pasted(&place, &format!("{call} {}", options.replace('…', "Bern")), &token);
@@ -178,14 +195,22 @@ fn the_call_that_was_typed_is_repeated() {
     let learned = pasted(&place, refused.stderr.split('`').nth(1).expect("a command"), &[]);
     assert_eq!(learned.status, 0, "{learned}");
     let inspected = place.typed(&["inspect", "asks.wasm"]);
-    let command = inspected.stderr.split('`').find(|text| text.starts_with("toolcell learn")).expect("a command");
-    assert!(!inspected.stderr.contains("ARGS") && pasted(&place, command, &[]).status == 0, "{inspected}");
+    let command = inspected
+        .stderr
+        .split('`')
+        .find(|text| text.starts_with("toolcell learn"))
+        .expect("a command");
+    assert!(
+        !inspected.stderr.contains("ARGS") && pasted(&place, command, &[]).status == 0,
+        "{inspected}"
+    );
 }
 
 /// An example names a component that is there.
 #[test]
 fn an_example_of_explain_can_be_pasted() {
-    let several = "[components.fetch]\npath = \"fetch.wasm\"\n[components.notes]\npath = \"notes.wasm\"\n";
+    let several =
+        "[components.fetch]\npath = \"fetch.wasm\"\n[components.notes]\npath = \"notes.wasm\"\n";
     for (config, words) in [
         (several, &["explain"][..]),
         (several, &["explain", "https://example.com"]),
@@ -194,7 +219,8 @@ fn an_example_of_explain_can_be_pasted() {
     ] {
         let place = place(config, &["fetch", "notes"]);
         let shown = place.typed(words);
-        let (_, example) = shown.stderr.split_once("for instance `").unwrap_or_else(|| panic!("{shown}"));
+        let (_, example) =
+            shown.stderr.split_once("for instance `").unwrap_or_else(|| panic!("{shown}"));
         let explained = pasted(&place, example.trim_end().trim_end_matches('`'), &[]);
         assert!(shown.status == 2 && explained.status == 21, "{shown}{explained}");
     }
@@ -216,11 +242,15 @@ fn what_a_section_of_a_tool_takes_away_is_told_as_that() {
     let approved = place.typed(&["approve", "--yes"]);
     assert!(approved.stdout.contains(part) && approved.stdout.contains(all), "{approved}");
     let checked = place.typed(&["check"]);
-    assert!(checked.stdout.contains(all) && !checked.to_string().contains("not granted"), "{checked}");
+    assert!(
+        checked.stdout.contains(all) && !checked.to_string().contains("not granted"),
+        "{checked}"
+    );
     let idle = "the rule `read /data` in directories has no effect: [components.search.tools.file_search] \
                 (`toolcell.toml`, line 12) takes it away\n";
     assert!(checked.stderr.contains(idle), "{checked}");
-    let gap = &place.typed(&["check", "--json"]).json()["components"][1]["tools"][0]["not_granted"][0];
+    let gap =
+        &place.typed(&["check", "--json"]).json()["components"][1]["tools"][0]["not_granted"][0];
     let by = json!({ "section": "components.search.tools.file_search", "file": "toolcell.toml", "line": 12 });
     assert_eq!(gap["narrowed_by"], by, "{gap}");
     let ran = place.typed(&["run", "search", "text=x"]);
@@ -259,7 +289,9 @@ fn a_rule_without_effect_is_told_with_its_reason() {
             "remove the rule, or grant it to the component first: a tool's section can only narrow those grants",
         ),
         (
-            format!("{notes}{kv}http = [\"https://a.example\"]\n{tool}http = [\"https://a.example\"]\n"),
+            format!(
+                "{notes}{kv}http = [\"https://a.example\"]\n{tool}http = [\"https://a.example\"]\n"
+            ),
             "the tool `notes` does not declare it",
             "remove the rule; `toolcell inspect --config toolcell.toml notes` shows what the tool declares",
         ),
@@ -274,7 +306,9 @@ fn a_rule_without_effect_is_told_with_its_reason() {
             "remove the rule, or grant it to a component: a tenant's section can only take away",
         ),
         (
-            format!("{notes}{kv}http = [\"https://a.example\"]\n[tenants.acme]\nhttp = [\"https://a.example\"]\n"),
+            format!(
+                "{notes}{kv}http = [\"https://a.example\"]\n[tenants.acme]\nhttp = [\"https://a.example\"]\n"
+            ),
             "no tool that is granted it declares it",
             "remove the rule: a tool can use only what it declares",
         ),
@@ -283,7 +317,9 @@ fn a_rule_without_effect_is_told_with_its_reason() {
         let checked = place.typed(&["check", "--config", "toolcell.toml"]);
         let warned: Vec<_> = checked.stderr.lines().collect();
         let told = warned.windows(2).any(|pair| {
-            pair[0].starts_with("warning: ") && pair[0].ends_with(reason) && pair[1] == format!("hint: {hint}")
+            pair[0].starts_with("warning: ")
+                && pair[0].ends_with(reason)
+                && pair[1] == format!("hint: {hint}")
         });
         assert!(told, "{reason}: {checked}");
     }
@@ -301,11 +337,17 @@ fn learn_names_what_was_tried() {
     assert!(shown.stderr.contains(note), "{shown}");
     fs::copy(example("clerk"), place.path().join("clerk.wasm")).expect("a place");
     let listed = place.typed(&["learn", "clerk.wasm", r#"{"steps": [["list", "/all"]]}"#]);
-    assert!(listed.stdout.contains("/all") && !listed.stderr.contains("with all that it holds"), "{listed}");
+    assert!(
+        listed.stdout.contains("/all") && !listed.stderr.contains("with all that it holds"),
+        "{listed}"
+    );
     let json = place.typed(&[&call[..], &["--json"]].concat()).json();
     let denied: Vec<_> = json["denied"].as_array().expect("a list").iter().collect();
     for (request, grant) in [
-        ("read /data/unit.txt", "directories = [{ name = \"/data\", path = \"…\", access = \"read\" }]"),
+        (
+            "read /data/unit.txt",
+            "directories = [{ name = \"/data\", path = \"…\", access = \"read\" }]",
+        ),
         ("environment CITY", "environment = { CITY = \"…\" }"),
     ] {
         let expected = json!({ "layer": "granted", "request": request, "grant": grant });
@@ -322,7 +364,10 @@ fn each_place_of_pasted_lines_is_named() {
         &["fetch"],
     );
     let shown = place.typed(&["learn", "fetch", "url=https://a.example/x", "with_token:=true"]);
-    assert!(shown.stdout.starts_with("# add below [components.fetch.grants.secrets], line 5:\n"), "{shown}");
+    assert!(
+        shown.stdout.starts_with("# add below [components.fetch.grants.secrets], line 5:\n"),
+        "{shown}"
+    );
     let hint = "hint: to allow this call, apply the lines printed above to [components.fetch.grants] in `toolcell.toml`, \
                 line 3 and below (a comment names the line that it is for); then:\n";
     assert!(shown.stderr.contains(hint), "{shown}");
@@ -333,12 +378,24 @@ fn each_place_of_pasted_lines_is_named() {
 fn a_typed_secret_without_a_value_refuses_the_call() {
     let place = place("", &["fetch"]);
     let secret = "secret=fetch_token=https://a.example";
-    let call = ["run", "fetch.wasm", "url=https://a.example/x", "--grant", "http=https://a.example", "--grant", secret];
+    let call = [
+        "run",
+        "fetch.wasm",
+        "url=https://a.example/x",
+        "--grant",
+        "http=https://a.example",
+        "--grant",
+        secret,
+    ];
     let shown = place.typed(&call);
     let cause = "error: `--grant secret=fetch_token=https://a.example`: the secret `fetch_token` has no usable value: the \
                  environment variable `fetch_token` is not set; calls of the tool `fetch` are refused\n";
     assert!(shown.status == 21 && shown.stderr.contains("  reason: unset_secret\n"), "{shown}");
     assert!(shown.stderr.contains(cause), "{shown}");
     let json = place.typed(&[&call[..], &["--json"]].concat());
-    assert_eq!((json.status, &json.json()["outcome"]["refusal"]["kind"]), (21, &"unset_secret".into()), "{json}");
+    assert_eq!(
+        (json.status, &json.json()["outcome"]["refusal"]["kind"]),
+        (21, &"unset_secret".into()),
+        "{json}"
+    );
 }

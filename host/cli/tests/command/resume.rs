@@ -42,10 +42,20 @@ fn a_state_is_good_for_the_call_that_asked() {
         let shown = answered(arguments, &words);
         assert_eq!(shown.status, status, "{shown}");
         if status == 21 {
-            assert!(shown.stderr.contains(&format!("  reason: {kind}\n")) && shown.stdout.is_empty(), "{shown}");
-            assert!(shown.stderr.lines().any(|line| line.starts_with("hint: ") && line.contains(hint)), "{shown}");
+            assert!(
+                shown.stderr.contains(&format!("  reason: {kind}\n")) && shown.stdout.is_empty(),
+                "{shown}"
+            );
+            assert!(
+                shown.stderr.lines().any(|line| line.starts_with("hint: ") && line.contains(hint)),
+                "{shown}"
+            );
             let json = answered(arguments, &[&words[..], &["--json"]].concat());
-            assert_eq!((json.status, &json.json()["outcome"]["refusal"]["kind"]), (21, &kind.into()), "{json}");
+            assert_eq!(
+                (json.status, &json.json()["outcome"]["refusal"]["kind"]),
+                (21, &kind.into()),
+                "{json}"
+            );
         }
     }
 }
@@ -53,13 +63,16 @@ fn a_state_is_good_for_the_call_that_asked() {
 #[test]
 fn an_answer_that_does_not_fit_is_refused_and_the_next_one_is_taken() {
     let state = asked(&[]);
-    let answered =
-        |answer| typed(&["run", "desk.wasm", "book_table", ARGUMENTS, "--answer", answer, "--state", &state]);
+    let answered = |answer| {
+        typed(&["run", "desk.wasm", "book_table", ARGUMENTS, "--answer", answer, "--state", &state])
+    };
     let wrong = answered(r#"{"name": 7}"#);
     assert_eq!((wrong.status, wrong.stdout.as_str()), (21, ""), "{wrong}");
-    for told in
-        ["the answer does not fit the question: at `/name`: ", "  reason: invalid_answer\n", "hint: correct `--answer`"]
-    {
+    for told in [
+        "the answer does not fit the question: at `/name`: ",
+        "  reason: invalid_answer\n",
+        "hint: correct `--answer`",
+    ] {
         assert!(wrong.stderr.contains(told), "{told}: {wrong}");
     }
     assert_eq!(answered(ANSWER).status, 0);
@@ -70,9 +83,19 @@ fn a_tool_that_was_built_anew_does_not_take_the_answer() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("desk");
     // One more custom section, named `x`.
-    fs::write(&path, [fs::read(example("desk")).unwrap().as_slice(), &[0, 2, 1, b'x']].concat()).unwrap();
+    fs::write(&path, [fs::read(example("desk")).unwrap().as_slice(), &[0, 2, 1, b'x']].concat())
+        .unwrap();
     let state = asked(&[]);
-    let words = ["run", path.to_str().unwrap(), "book_table", ARGUMENTS, "--answer", ANSWER, "--state", &state];
+    let words = [
+        "run",
+        path.to_str().unwrap(),
+        "book_table",
+        ARGUMENTS,
+        "--answer",
+        ANSWER,
+        "--state",
+        &state,
+    ];
     let shown = typed(&words);
     assert_eq!(shown.status, 21, "{shown}");
     assert!(shown.stderr.contains("the tool has changed since it asked the question"), "{shown}");
@@ -90,15 +113,24 @@ fn the_key_lies_where_it_was_said_and_is_kept() {
     // The user's own is another one.
     assert_eq!(answered(ARGUMENTS, &["--state", &state]).status, 21);
     let shown = typed(&["run", "desk.wasm", "book_table", ARGUMENTS, words[0], words[1]]);
-    assert!(shown.stderr.contains(&format!("--state-dir {} --state tc2.", dir.display())), "{shown}");
+    assert!(
+        shown.stderr.contains(&format!("--state-dir {} --state tc2.", dir.display())),
+        "{shown}"
+    );
     // With a key that others may know, no question is asked and nothing is believed; what needs no key works on.
     fs::set_permissions(dir.join("resume.key"), fs::Permissions::from_mode(0o644)).unwrap();
-    for shown in [answered(ARGUMENTS, &with_state), typed(&["run", "desk.wasm", "book_table", words[0], words[1]])] {
+    for shown in [
+        answered(ARGUMENTS, &with_state),
+        typed(&["run", "desk.wasm", "book_table", words[0], words[1]]),
+    ] {
         assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
         assert!(shown.stderr.contains("resume.key can be read or written by others"), "{shown}");
         assert!(shown.stderr.contains("hint: remove the file, and a new key is made"), "{shown}");
     }
-    assert_eq!(typed(&["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#, words[0], words[1]]).status, 0);
+    assert_eq!(
+        typed(&["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#, words[0], words[1]]).status,
+        0
+    );
 }
 
 #[test]

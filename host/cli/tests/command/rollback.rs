@@ -56,7 +56,11 @@ fn the_version_before_is_used_again() {
 fn what_cannot_be_rolled_back_is_an_error_with_a_hint() {
     let place = place(&["Greets."]);
     for (words, status, message) in [
-        (&["rollback", "mine"][..], 1, "no earlier version of `mine` is kept, so there is none to go back to"),
+        (
+            &["rollback", "mine"][..],
+            1,
+            "no earlier version of `mine` is kept, so there is none to go back to",
+        ),
         (&["rollback", "mien"], 2, "has no component `mien`"),
         (&["rollback", "mine.wasm"], 2, "has no component `mine.wasm`"),
         (&["rollback"], 2, "required arguments"),

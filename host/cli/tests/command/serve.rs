@@ -17,8 +17,7 @@ use crate::stdio::{Client, REVISION};
 use crate::typed::check;
 
 /// What each client is told of a configuration that its operator has to approve.
-const NOT_APPROVED: &str =
-    "the operator has not approved it in its present form (`toolcell approve` shows it and asks for your approval)";
+const NOT_APPROVED: &str = "the operator has not approved it in its present form (`toolcell approve` shows it and asks for your approval)";
 const CONFIG: &str = "[components.hello]\npath = \"hello.wasm\"\n";
 
 /// A server, which is killed at the end unless it ended by itself.
@@ -52,7 +51,8 @@ impl Served {
         let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
         stdout.read_line(&mut line).expect("a line");
         let started: Value = serde_json::from_str(&line).expect("JSON");
-        let url = started["listening"].as_str().unwrap_or_else(|| panic!("it does not listen: {line}"));
+        let url =
+            started["listening"].as_str().unwrap_or_else(|| panic!("it does not listen: {line}"));
         let address = url.strip_prefix("http://").expect("a URL").to_owned();
         let (told, stderr) = (Arc::<Mutex<String>>::default(), child.stderr.take().expect("piped"));
         let telling = Arc::clone(&told);
@@ -78,22 +78,41 @@ impl Served {
     }
 
     /// The status and the body of an answer.
-    pub(crate) fn asked(&self, method: &str, path: &str, key: Option<&str>, body: Option<&Value>) -> (u16, Value) {
+    pub(crate) fn asked(
+        &self,
+        method: &str,
+        path: &str,
+        key: Option<&str>,
+        body: Option<&Value>,
+    ) -> (u16, Value) {
         let key = key.map(|key| format!("Authorization: Bearer {key}\r\n")).unwrap_or_default();
         self.sent(method, path, &key, body)
     }
 
     /// The same with these headers.
-    pub(crate) fn sent(&self, method: &str, path: &str, headers: &str, body: Option<&Value>) -> (u16, Value) {
+    pub(crate) fn sent(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &str,
+        body: Option<&Value>,
+    ) -> (u16, Value) {
         let answer = self.answer(method, path, headers, body);
         let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        let status =
+            head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
         let body = if body.is_empty() { "null" } else { body };
         (status, serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}")))
     }
 
     /// The text of the answer.
-    pub(crate) fn answer(&self, method: &str, path: &str, headers: &str, body: Option<&Value>) -> String {
+    pub(crate) fn answer(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &str,
+        body: Option<&Value>,
+    ) -> String {
         answer_of(&self.address, method, path, headers, body)
     }
 
@@ -112,7 +131,12 @@ impl Served {
     }
 
     pub(crate) fn greets(&self, key: Option<&str>) -> (u16, Value) {
-        self.asked("POST", "/v1/calls", key, Some(&json!({"name": "greet", "arguments": {"name": "Ada"}})))
+        self.asked(
+            "POST",
+            "/v1/calls",
+            key,
+            Some(&json!({"name": "greet", "arguments": {"name": "Ada"}})),
+        )
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -141,7 +165,13 @@ impl Served {
 }
 
 /// The text of an answer.
-fn answer_of(address: &str, method: &str, path: &str, headers: &str, body: Option<&Value>) -> String {
+fn answer_of(
+    address: &str,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: Option<&Value>,
+) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
     let body = body.map(Value::to_string).unwrap_or_default();
     let head = format!(
@@ -182,7 +212,11 @@ fn approved_tools_are_served_until_a_signal() {
         let place = Place::new(CONFIG).approved();
         let server = Served::start(&place, &[]);
         let (status, answer) = server.greets(None);
-        assert_eq!((status, &answer["outcome"]["ok"]["value"]), (200, &json!("Hello, Ada!")), "{answer}");
+        assert_eq!(
+            (status, &answer["outcome"]["ok"]["value"]),
+            (200, &json!("Hello, Ada!")),
+            "{answer}"
+        );
         assert_eq!(
             server.asked("GET", "/ready", None, None),
             (200, json!({"ready": true, "problems": {}, "authentication": "none"}))
@@ -214,7 +248,10 @@ fn a_tool_whose_secret_has_no_value_is_refused() {
                    Mcp-Method: tools/call\r\nMcp-Name: asks\r\n";
     let (status, answer) = server.sent("POST", "/mcp", headers, Some(&call));
     assert_eq!((status, &answer["result"]["isError"]), (200, &json!(true)), "{answer}");
-    assert_eq!(answer["result"]["_meta"]["toolcell/error"]["refusal"]["kind"], "unset_secret", "{answer}");
+    assert_eq!(
+        answer["result"]["_meta"]["toolcell/error"]["refusal"]["kind"], "unset_secret",
+        "{answer}"
+    );
     assert!(!answer.to_string().contains("NOT_SET"), "{answer}");
     assert_eq!(server.greets(None).0, 200, "the other tools are called");
     assert_eq!(server.end(Signal::TERM), Some(0));
@@ -222,9 +259,13 @@ fn a_tool_whose_secret_has_no_value_is_refused() {
 
 #[test]
 fn what_changes_is_served_when_it_is_approved() {
-    let version = |description| Hostile { name: "greet", description, ..Hostile::answering(Answer::Echo) }.component();
+    let version = |description| {
+        Hostile { name: "greet", description, ..Hostile::answering(Answer::Echo) }.component()
+    };
     let place = Place::new("[components.mine]\npath = \"mine.wasm\"\n");
-    let write = |description| fs::write(place.path().join("mine.wasm"), version(description)).expect("no error");
+    let write = |description| {
+        fs::write(place.path().join("mine.wasm"), version(description)).expect("no error")
+    };
     write("Greets.");
     place.approve();
     let server = Served::start(&place, &[]);
@@ -258,7 +299,9 @@ fn what_changes_is_served_when_it_is_approved() {
     let (status, ready) = server.asked("GET", "/ready", None, None);
     assert_eq!((status, &ready["ready"]), (200, &json!(true)), "{ready}");
     assert!(
-        ready["degraded"]["configuration"].as_str().is_some_and(|told| told.contains("toolcell.toml:1")),
+        ready["degraded"]["configuration"]
+            .as_str()
+            .is_some_and(|told| told.contains("toolcell.toml:1")),
         "{ready}"
     );
     assert_eq!(server.description(), "Greets.");
@@ -271,13 +314,17 @@ fn keys_open_the_server_to_their_tenants_until_they_are_revoked() {
         let shown = place.typed(words);
         assert_eq!(shown.status, 0, "{shown}");
         let made = shown.json();
-        (made["id"].as_str().expect("an id").to_owned(), made["key"].as_str().expect("a key").to_owned())
+        (
+            made["id"].as_str().expect("an id").to_owned(),
+            made["key"].as_str().expect("a key").to_owned(),
+        )
     };
     let (_, acme) = key(&["tenant", "add", "acme", "--json"]);
     let (id, other) = key(&["tenant", "key", "acme", "--json"]);
     place.approve();
     let server = Served::start(&place, &[]);
-    let statuses = || [None, Some("tck_wrong"), Some(&*acme), Some(&*other)].map(|key| server.greets(key).0);
+    let statuses =
+        || [None, Some("tck_wrong"), Some(&*acme), Some(&*other)].map(|key| server.greets(key).0);
     assert_eq!(statuses(), [401, 401, 200, 200]);
     let listed = place.typed(&["tenant", "list", "--json"]);
     assert!(!listed.stdout.contains(&acme) && listed.stdout.contains(&id), "{listed}");
@@ -287,9 +334,13 @@ fn keys_open_the_server_to_their_tenants_until_they_are_revoked() {
 
 #[test]
 fn a_key_opens_the_server_of_its_configuration_alone() {
-    let (mine, other) = (Place::new(CONFIG), Place::new(&format!("{CONFIG}[tenants.acme]\n")).approved());
-    let made =
-        mine.shown(mine.command().env("XDG_STATE_HOME", other.state()).args(["tenant", "add", "acme", "--json"]));
+    let (mine, other) =
+        (Place::new(CONFIG), Place::new(&format!("{CONFIG}[tenants.acme]\n")).approved());
+    let made = mine.shown(
+        mine.command()
+            .env("XDG_STATE_HOME", other.state())
+            .args(["tenant", "add", "acme", "--json"]),
+    );
     let listed = other.typed(&["tenant", "list", "--json"]).json();
     assert_eq!((&listed["tenants"], &listed["keys"]), (&json!(["acme"]), &json!([])));
     let server = Served::start(&other, &[]);
@@ -327,7 +378,10 @@ fn a_configuration_that_is_not_approved_says_so_and_how_it_is() {
     let made = place.typed(&["tenant", "add", "acme", "--json"]).json();
     let (status, refused) = server.greets(made["key"].as_str());
     assert_eq!((status, &refused["code"]), (403, &json!("forbidden")), "{refused}");
-    assert!(refused["hint"].as_str().is_some_and(|hint| hint.contains("`toolcell approve`")), "{refused}");
+    assert!(
+        refused["hint"].as_str().is_some_and(|hint| hint.contains("`toolcell approve`")),
+        "{refused}"
+    );
     server.told("not approved it in its present form");
     place.approve();
     server.told("reloaded: ");
@@ -336,7 +390,8 @@ fn a_configuration_that_is_not_approved_says_so_and_how_it_is() {
 
 #[test]
 fn what_would_be_served_is_checked_without_a_server() {
-    let place = Place::new(&format!("{CONFIG}[components.lost]\npath = \"lost.wasm\"\n[tenants.acme]\n"));
+    let place =
+        Place::new(&format!("{CONFIG}[components.lost]\npath = \"lost.wasm\"\n[tenants.acme]\n"));
     check("serve_check_unapproved", &place.typed(&["serve", "--check"]));
     fs::copy(place.path().join("asks.wasm"), place.path().join("lost.wasm")).expect("no error");
     place.approve();
@@ -362,7 +417,11 @@ fn servers_and_keys_that_cannot_be_are_errors_with_a_hint() {
         ("half_a_certificate", &place, &["serve", "--tls-cert", "hello.wasm"]),
         ("no_address", &place, &["serve", "--listen", "localhost:8700"]),
         ("check_public", &place, &["serve", "--check", "--listen", "0.0.0.0:8700"]),
-        ("check_certificate", &place, &["serve", "--check", "--tls-cert", "hello.wasm", "--tls-key", "absent"]),
+        (
+            "check_certificate",
+            &place,
+            &["serve", "--check", "--tls-cert", "hello.wasm", "--tls-key", "absent"],
+        ),
         ("check_tenant", &place, &["serve", "--check", "--stdio", "--tenant", "acme"]),
         ("check_artifacts", &place, &["serve", "--check", "--artifacts", "hello.wasm"]),
         ("check_key", &place, &["serve", "--check", "--state-dir", "spoiled"]),
@@ -387,7 +446,11 @@ fn a_client_on_standard_input_speaks_mcp() {
     let refused = place.typed(&["serve", "--stdio"]);
     assert!(refused.status == 2 && refused.stderr.contains("--tenant NAME"), "{refused}");
     let checked = place.typed(&["serve", "--check", "--stdio", "--tenant", "acme"]);
-    assert_eq!((checked.status, checked.stdout.as_str()), (0, "1 tool, 1 tenant, 0 problems\n"), "{checked}");
+    assert_eq!(
+        (checked.status, checked.stdout.as_str()),
+        (0, "1 tool, 1 tenant, 0 problems\n"),
+        "{checked}"
+    );
     let mut client = Client::start(place.command().args(["serve", "--stdio", "--tenant", "acme"]));
     assert_eq!(client.opens()["protocolVersion"], REVISION);
     let called = client.asks("tools/call", &json!({"name": "greet", "arguments": {"name": "Ada"}}));

@@ -21,11 +21,12 @@ impl Server {
     /// One whose answers have this status.
     pub(crate) fn answering_with(status: &'static str, body: &'static str) -> Self {
         let bound = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        let listener =
-            std::iter::repeat_with(bound).find(|listener| listener.local_addr().expect("bound").port() > 9999);
+        let listener = std::iter::repeat_with(bound)
+            .find(|listener| listener.local_addr().expect("bound").port() > 9999);
         let listener = listener.expect("a port");
         let heads = Arc::<Mutex<Vec<String>>>::default();
-        let server = Self { address: listener.local_addr().expect("bound"), heads: Arc::clone(&heads) };
+        let server =
+            Self { address: listener.local_addr().expect("bound"), heads: Arc::clone(&heads) };
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let head = answered(stream, status, body);
@@ -55,7 +56,10 @@ fn answered(mut stream: TcpStream, status: &str, body: &str) -> String {
         head.push(byte[0]);
     }
     // A client that is gone needs no answer.
-    let told = format!("HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n", body.len());
+    let told = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
     let _ = write!(stream, "{told}{body}");
     String::from_utf8_lossy(&head).into_owned()
 }

@@ -20,7 +20,12 @@ fn clerk(config: &str) -> Place {
 }
 
 fn started(command: &mut Command) -> Child {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs")
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs")
 }
 
 /// Ten at once, each with the whole of it to write. Seen to put ten times as much there with a count for each process.
@@ -28,8 +33,14 @@ fn started(command: &mut Command) -> Child {
 fn commands_share_the_room_of_a_directory() {
     let place = clerk(CLERK).approved();
     let run = |at: usize| {
-        let steps: Vec<_> = (0..10).map(|file| format!(r#"["append", "/data/{at}-{file}", "1000"]"#)).collect();
-        started(place.command().args(["run", "clerk", "clerk", &format!(r#"{{"steps": [{}]}}"#, steps.join(","))]))
+        let steps: Vec<_> =
+            (0..10).map(|file| format!(r#"["append", "/data/{at}-{file}", "1000"]"#)).collect();
+        started(place.command().args([
+            "run",
+            "clerk",
+            "clerk",
+            &format!(r#"{{"steps": [{}]}}"#, steps.join(",")),
+        ]))
     };
     let children: Vec<_> = (0..10).map(run).collect();
     for child in children {
@@ -37,8 +48,11 @@ fn commands_share_the_room_of_a_directory() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
     let files = fs::read_dir(place.path().join("data")).expect("it is there").flatten();
-    let bytes: u64 =
-        files.map(|file| file.metadata().map_or(0, |found| if found.is_file() { found.len() } else { 0 })).sum();
+    let bytes: u64 = files
+        .map(|file| {
+            file.metadata().map_or(0, |found| if found.is_file() { found.len() } else { 0 })
+        })
+        .sum();
     assert_eq!(bytes, 10_000);
 }
 
@@ -95,7 +109,11 @@ fn the_next_command_collects_what_killed_ones_have_left() {
         let words = ["run", "clerk", "clerk", steps, "--fuel", "1000G", "--timeout", "5m"];
         let mut child = started(command().process_group(0).args(words));
         eventually(|| is_at_work(&living).then_some(()));
-        assert_eq!(fs::read_dir(&temp).expect("it is there").count(), 1, "its own, and none of those before it");
+        assert_eq!(
+            fs::read_dir(&temp).expect("it is there").count(),
+            1,
+            "its own, and none of those before it"
+        );
         // Another command leaves alone what a living one has.
         let shown = place.shown(command().args(["inspect", "hello.wasm"]));
         assert!(shown.status == 0 && is_at_work(&living), "{shown}");
@@ -143,11 +161,16 @@ fn an_approval_that_is_killed_is_whole_or_not_there() {
         outcomes[usize::from(now == *text)] += 1;
         place.approve();
         assert_eq!(fs::read_to_string(&lock).expect("a lock"), *text);
-        let names = fs::read_dir(place.path()).expect("a place").flatten().map(|entry| entry.file_name());
-        let left: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with(".toolcell")).collect();
+        let names =
+            fs::read_dir(place.path()).expect("a place").flatten().map(|entry| entry.file_name());
+        let left: Vec<_> =
+            names.filter(|name| name.to_string_lossy().starts_with(".toolcell")).collect();
         assert!(left.is_empty(), "{left:?}");
         let shown = place.typed(&["approve"]);
-        assert!(shown.status == 0 && shown.stderr.contains("is approved in its present form"), "{shown}");
+        assert!(
+            shown.status == 0 && shown.stderr.contains("is approved in its present form"),
+            "{shown}"
+        );
     }
     assert!(outcomes[0] > 0, "it was never killed in time: {outcomes:?}");
 }

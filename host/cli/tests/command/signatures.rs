@@ -47,7 +47,8 @@ fn signature(seed: u8, namespace: &str, bytes: &[u8]) -> String {
 fn of_rsa() -> String {
     let number = |byte| Mpint::from_positive_bytes(&[byte; 256]).expect("a number");
     let key = KeyData::Rsa(RsaPublicKey { e: number(3), n: number(5) });
-    let signature = Signature::new(Algorithm::Rsa { hash: Some(HashAlg::Sha512) }, [7; 256]).expect("a signature");
+    let signature = Signature::new(Algorithm::Rsa { hash: Some(HashAlg::Sha512) }, [7; 256])
+        .expect("a signature");
     let signature = SshSig::new(key, "toolcell", HashAlg::Sha512, signature).expect("a signature");
     signature.to_pem(LineEnding::LF).expect("a signature")
 }
@@ -70,14 +71,21 @@ fn place(config: &str, seed: u8) -> Place {
 
 fn put(place: &Place, component: &[u8], seed: u8) {
     fs::write(place.path().join("mine.wasm"), component).expect("a place");
-    fs::write(place.path().join("mine.wasm.sig"), signature(seed, "toolcell", component)).expect("a place");
+    fs::write(place.path().join("mine.wasm.sig"), signature(seed, "toolcell", component))
+        .expect("a place");
 }
 
 /// Refused where the file demands it, with something to do.
 fn refused(shown: &Shown, line: &str, needle: &str) {
     assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{needle}: {shown}");
-    assert!(shown.stderr.starts_with(&format!("error: toolcell.toml:{line}: `")), "{needle}: {shown}");
-    assert!(shown.stderr.contains(needle) && shown.stderr.contains("\nhint: "), "{needle}: {shown}");
+    assert!(
+        shown.stderr.starts_with(&format!("error: toolcell.toml:{line}: `")),
+        "{needle}: {shown}"
+    );
+    assert!(
+        shown.stderr.contains(needle) && shown.stderr.contains("\nhint: "),
+        "{needle}: {shown}"
+    );
 }
 
 #[test]
@@ -93,7 +101,11 @@ fn a_forged_signature_is_refused() {
             signature(STRANGER, "toolcell", &component),
             "is made with a key that no publisher in the configuration has",
         ),
-        ("by another publisher", signature(OTHER, "toolcell", &component), "is made by other (SHA256:"),
+        (
+            "by another publisher",
+            signature(OTHER, "toolcell", &component),
+            "is made by other (SHA256:",
+        ),
         (
             "by a revoked key",
             signature(REVOKED, "toolcell", &component),
@@ -101,11 +113,31 @@ fn a_forged_signature_is_refused() {
         ),
         ("by a key of RSA", of_rsa(), "is not made with an Ed25519 key"),
         ("by a key of ECDSA", ECDSA.to_owned(), "is not made with an Ed25519 key"),
-        ("for files", signature(ACME, "file", &component), "is made for `file`, not for `toolcell`"),
-        ("for a terminal", signature(ACME, "\u{1b}[2J", &component), "is made for `\\u{1b}[2J`, not"),
-        ("over another file", signature(ACME, "toolcell", b"another"), "is not a signature of these bytes"),
-        ("over its name", signature(ACME, "toolcell", b"mine.wasm"), "is not a signature of these bytes"),
-        ("over a digest", signature(ACME, "toolcell", digest.as_bytes()), "is not a signature of these bytes"),
+        (
+            "for files",
+            signature(ACME, "file", &component),
+            "is made for `file`, not for `toolcell`",
+        ),
+        (
+            "for a terminal",
+            signature(ACME, "\u{1b}[2J", &component),
+            "is made for `\\u{1b}[2J`, not",
+        ),
+        (
+            "over another file",
+            signature(ACME, "toolcell", b"another"),
+            "is not a signature of these bytes",
+        ),
+        (
+            "over its name",
+            signature(ACME, "toolcell", b"mine.wasm"),
+            "is not a signature of these bytes",
+        ),
+        (
+            "over a digest",
+            signature(ACME, "toolcell", digest.as_bytes()),
+            "is not a signature of these bytes",
+        ),
         ("cut in two", good[..good.len() / 2].to_owned(), "is not an SSH signature"),
         ("with text after it", format!("{good}and so on\n"), "is not an SSH signature"),
         ("with text before it", format!("so\n{good}"), "is not an SSH signature"),
@@ -116,7 +148,11 @@ fn a_forged_signature_is_refused() {
     ] {
         fs::write(place.path().join("mine.wasm.sig"), forged).unwrap();
         let shown = place.typed(&RUN);
-        refused(&shown, "7:13", "`HERE/mine.wasm` must be signed by `acme`: `HERE/mine.wasm.sig` is ");
+        refused(
+            &shown,
+            "7:13",
+            "`HERE/mine.wasm` must be signed by `acme`: `HERE/mine.wasm.sig` is ",
+        );
         refused(&shown, "7:13", needle);
         assert!(!shown.stderr.contains('\u{1b}'), "{name}: {shown}");
     }
@@ -148,7 +184,8 @@ fn a_signature_is_a_small_file() {
     for (what, make) in [
         (
             "a pipe",
-            &(|path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success())) as &dyn Fn(&Path),
+            &(|path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success()))
+                as &dyn Fn(&Path),
         ),
         ("a directory", &|path: &Path| fs::create_dir(path).unwrap()),
         ("a device", &|path: &Path| symlink("/dev/zero", path).unwrap()),
@@ -156,7 +193,10 @@ fn a_signature_is_a_small_file() {
     ] {
         let shown = put(make);
         assert_eq!((shown.status, shown.stdout.as_str()), (1, ""), "{shown}");
-        assert!(shown.stderr.contains(what) && shown.stderr.contains("\nhint: "), "{what}: {shown}");
+        assert!(
+            shown.stderr.contains(what) && shown.stderr.contains("\nhint: "),
+            "{what}: {shown}"
+        );
     }
     let linked = put(&|path| {
         fs::write(place.path().join("elsewhere.sig"), &good).unwrap();
@@ -191,7 +231,10 @@ fn no_command_uses_a_component_that_is_not_signed_as_it_has_to_be() {
     ] {
         let shown = place.typed(words);
         let needle = "`HERE/signatures/mine` is not a signature of these bytes";
-        assert!(shown.status == 1 && shown.stdout.is_empty() && shown.stderr.contains(needle), "{words:?}: {shown}");
+        assert!(
+            shown.status == 1 && shown.stdout.is_empty() && shown.stderr.contains(needle),
+            "{words:?}: {shown}"
+        );
     }
 }
 
@@ -201,12 +244,26 @@ fn everything_has_to_be_signed_where_the_configuration_says_so() {
     let place = place(&config("[host]\nrequire_signed = true", ""), OTHER).approved();
     let by_path = ["run", "hello.wasm", "greet", "{\"name\": \"Ada\"}"];
     assert_eq!(place.typed(&RUN).status, 0, "any of the publishers will do");
-    refused(&place.typed(&by_path), "2:18", "`hello.wasm` must be signed: `hello.wasm.sig` is not there");
-    let sign = |seed| fs::write(place.path().join("hello.wasm.sig"), signature(seed, "toolcell", &bytes("hello")));
+    refused(
+        &place.typed(&by_path),
+        "2:18",
+        "`hello.wasm` must be signed: `hello.wasm.sig` is not there",
+    );
+    let sign = |seed| {
+        fs::write(place.path().join("hello.wasm.sig"), signature(seed, "toolcell", &bytes("hello")))
+    };
     sign(STRANGER).unwrap();
-    refused(&place.typed(&by_path), "2:18", "is made with a key that no publisher in the configuration has: SHA256:");
+    refused(
+        &place.typed(&by_path),
+        "2:18",
+        "is made with a key that no publisher in the configuration has: SHA256:",
+    );
     sign(REVOKED).unwrap();
-    refused(&place.typed(&by_path), "2:18", "is made with a key of `acme` that was revoked: SHA256:");
+    refused(
+        &place.typed(&by_path),
+        "2:18",
+        "is made with a key of `acme` that was revoked: SHA256:",
+    );
     sign(OTHER).unwrap();
     assert_eq!(place.typed(&by_path).status, 0);
     fs::remove_file(place.path().join("mine.wasm.sig")).unwrap();
@@ -217,7 +274,10 @@ fn everything_has_to_be_signed_where_the_configuration_says_so() {
         place.write(&config(without, ""));
         place.approve();
         assert_eq!((place.typed(&RUN).status, place.typed(&by_path).status), (0, 0));
-        assert_eq!(place.typed(&["inspect", "mine", "--json"]).json()["signed_by"], serde_json::Value::Null);
+        assert_eq!(
+            place.typed(&["inspect", "mine", "--json"]).json()["signed_by"],
+            serde_json::Value::Null
+        );
     }
 }
 
@@ -253,7 +313,10 @@ fn another_publisher_is_approved_anew() {
         if line == lines[1] {
             check("signed_approve", &place.typed(&["approve"]));
             let json = place.typed(&["approve", "--json"]).json();
-            assert_eq!(json["components"][0]["publisher"], serde_json::json!({ "old": "acme", "new": "other" }));
+            assert_eq!(
+                json["components"][0]["publisher"],
+                serde_json::json!({ "old": "acme", "new": "other" })
+            );
             assert_eq!(json["components"][0]["signed_by"]["publisher"], "other");
         }
         place.approve();
@@ -265,12 +328,17 @@ fn another_publisher_is_approved_anew() {
 #[test]
 fn an_older_version_is_for_the_lock_to_tell() {
     let place = place(&config("", "publisher = \"acme\""), ACME);
-    let version = |description: &'static str| Hostile { description, ..Hostile::answering(Answer::Echo) }.component();
+    let version = |description: &'static str| {
+        Hostile { description, ..Hostile::answering(Answer::Echo) }.component()
+    };
     put(&place, &version("the newer one"), ACME);
     place.approve();
     put(&place, &version("the older one"), ACME);
     let shown = place.typed(&["tools", "mine"]);
-    assert!(shown.status == 21 && shown.stderr.contains("is not the one that was approved"), "{shown}");
+    assert!(
+        shown.status == 21 && shown.stderr.contains("is not the one that was approved"),
+        "{shown}"
+    );
 }
 
 #[test]

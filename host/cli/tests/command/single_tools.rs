@@ -34,10 +34,16 @@ fn a_tool_is_left_less_than_its_component() {
     let json = place.typed(&["check", "--json"]).json();
     assert_eq!(json["components"][0]["tools"][0]["limits"]["timeout_ms"], 2000, "{json}");
     let asks = place.typed(&["run", "asks", "asks"]);
-    assert!(asks.status == 0 && asks.stderr.contains("denied: `reveal key` is denied for this tool"), "{asks}");
-    for (request, status) in
-        [("secret token", 0), ("kv read notes/1", 0), ("kv write notes/1", 21), ("kv read other", 21)]
-    {
+    assert!(
+        asks.status == 0 && asks.stderr.contains("denied: `reveal key` is denied for this tool"),
+        "{asks}"
+    );
+    for (request, status) in [
+        ("secret token", 0),
+        ("kv read notes/1", 0),
+        ("kv write notes/1", 21),
+        ("kv read other", 21),
+    ] {
         let shown = place.typed(&["explain", "asks", request]);
         assert_eq!(shown.status, status, "{request}: {shown}");
     }
@@ -53,15 +59,21 @@ fn a_tool_is_left_less_than_its_component() {
 fn a_tool_has_its_own_limits_wherever_it_is_called() {
     let place = Place::new(CONFIG).approved();
     for typed in [&[][..], &["--fuel", "1G"]] {
-        let shown = place.typed(&[&["run", "hello", "greet", "{\"name\": \"Ada\"}"], typed].concat());
+        let shown =
+            place.typed(&[&["run", "hello", "greet", "{\"name\": \"Ada\"}"], typed].concat());
         assert_eq!(shown.status, 20, "{shown}");
         assert!(
-            shown.stderr.contains("hint: raise `fuel` in [components.hello.tools.greet.limits] (now 1k)"),
+            shown
+                .stderr
+                .contains("hint: raise `fuel` in [components.hello.tools.greet.limits] (now 1k)"),
             "{shown}"
         );
     }
-    fs::write(place.path().join("calls"), r#"[{"name": "greet", "arguments": {"name": "Ada"}}, {"name": "asks"}]"#)
-        .unwrap();
+    fs::write(
+        place.path().join("calls"),
+        r#"[{"name": "greet", "arguments": {"name": "Ada"}}, {"name": "asks"}]"#,
+    )
+    .unwrap();
     let shown = place.typed(&["batch", "hello", "asks", "--calls", "calls"]);
     let messages = &shown.json()["messages"];
     assert!(messages[0]["content"].as_str().unwrap().contains("fuel"), "{shown}");
@@ -71,8 +83,11 @@ fn a_tool_has_its_own_limits_wherever_it_is_called() {
 /// A slip would leave a tool with more than was meant.
 #[test]
 fn a_section_of_no_tool_is_an_error() {
-    let place = Place::new("[components.hello]\npath = \"hello.wasm\"\n[components.hello.tools.great]\nhttp = []\n");
-    for words in [&["check"][..], &["approve", "--yes"], &["list", "hello"], &["inspect", "hello"]] {
+    let place = Place::new(
+        "[components.hello]\npath = \"hello.wasm\"\n[components.hello.tools.great]\nhttp = []\n",
+    );
+    for words in [&["check"][..], &["approve", "--yes"], &["list", "hello"], &["inspect", "hello"]]
+    {
         let shown = place.typed(words);
         assert_eq!(shown.status, 1, "{shown}");
         assert!(shown.stderr.contains("toolcell.toml:3:1: `hello` has no tool `great`"), "{shown}");

@@ -25,14 +25,28 @@ fn unit(content: &[&[u8]]) -> Vec<u8> {
 fn lines() -> Sections {
     // A compile unit without children: name, folder, place of its lines, first address, bytes of code.
     let abbreviations = [1, 0x11, 0, 3, 8, 0x1b, 8, 0x10, 0x17, 0x11, 1, 0x12, 6, 0, 0, 0];
-    let info = [&[4, 0, 0, 0, 0, 0, 4, 1][..], b"src/tool.c\0/tool\0", &[0; 4], &[1, 0, 0, 0], &[0xff, 0xff, 0, 0]];
+    let info = [
+        &[4, 0, 0, 0, 0, 0, 4, 1][..],
+        b"src/tool.c\0/tool\0",
+        &[0; 4],
+        &[1, 0, 0, 0],
+        &[0xff, 0xff, 0, 0],
+    ];
     // The form of the program, its standard instructions, no folders, one file.
-    let head =
-        [&[1, 1, 1, 0xfb, 14, 13][..], &[0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1], b"\0src/tool.c\0\0\0\0\0"].concat();
+    let head = [
+        &[1, 1, 1, 0xfb, 14, 13][..],
+        &[0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1],
+        b"\0src/tool.c\0\0\0\0\0",
+    ]
+    .concat();
     // To the first address and line 7; a row; to the end of the code.
     let program = [0, 5, 2, 1, 0, 0, 0, 3, 6, 1, 2, 0xff, 0xff, 3, 0, 1, 1];
     let line = unit(&[&[4, 0], &length(&head), &head, &program]);
-    vec![(".debug_abbrev", abbreviations.to_vec()), (".debug_info", unit(&info)), (".debug_line", line)]
+    vec![
+        (".debug_abbrev", abbreviations.to_vec()),
+        (".debug_info", unit(&info)),
+        (".debug_line", line),
+    ]
 }
 
 /// Small debug information that takes very long to read and very much memory: thousands of units, each with a table of its
@@ -53,7 +67,8 @@ fn bomb() -> Sections {
 
 /// A tool that traps and has these sections.
 fn trapping(sections: Sections) -> Vec<u8> {
-    let sections = sections.into_iter().map(|(name, data)| (name, &*data.leak())).collect::<Vec<_>>().leak();
+    let sections =
+        sections.into_iter().map(|(name, data)| (name, &*data.leak())).collect::<Vec<_>>().leak();
     let mut hostile = Hostile::new(Place::Execute, Misdeed::Abort);
     hostile.sections = sections;
     hostile.component()
@@ -74,7 +89,8 @@ fn a_trap_shows_the_authors_line() {
     assert!(shown.stderr.lines().any(|line| line.trim() == "at: src/tool.c:7"), "{shown}");
     assert!(!shown.stderr.contains("in: "), "{shown}");
     let json = trapped(lines(), &["--json"]).json();
-    let frames = json["outcome"]["tool_error"]["cause"]["frames"].as_array().expect("frames").clone();
+    let frames =
+        json["outcome"]["tool_error"]["cause"]["frames"].as_array().expect("frames").clone();
     assert!(frames[0]["function"].is_u64() && frames[0]["offset"].is_u64(), "{json}");
     let without = trapped(Vec::new(), &[]);
     assert!(without.status == 20 && !without.stderr.contains("at: "), "{without}");
@@ -91,7 +107,10 @@ fn a_trap_that_generated_arguments_find_shows_the_authors_line() {
     let words = ["test", &*project, "--component", &*component, "--fuzz", "3", "--junit", &*report];
     let shown = typed(&words);
     assert_eq!(shown.status, 1, "{shown}");
-    assert!(shown.stdout.contains("\n             at src/tool.c:7\n         arguments: {}\n"), "{shown}");
+    assert!(
+        shown.stdout.contains("\n             at src/tool.c:7\n         arguments: {}\n"),
+        "{shown}"
+    );
     let report = fs::read_to_string(&report).expect("a report");
     assert!(report.contains("&#10;    at src/tool.c:7&#10;arguments: {}"), "{report}");
     let json = typed(&[&words[..], &["--json"]].concat()).json();
@@ -104,14 +123,21 @@ fn a_trap_that_generated_arguments_find_shows_the_authors_line() {
 fn debug_information_that_takes_for_ever_to_read_is_given_up() {
     let shown = trapped(bomb(), &[]);
     assert_eq!(shown.status, 20, "{shown}");
-    assert!(shown.stderr.contains("reason: handler_raised") && !shown.stderr.contains("at: "), "{shown}");
+    assert!(
+        shown.stderr.contains("reason: handler_raised") && !shown.stderr.contains("at: "),
+        "{shown}"
+    );
 }
 
 /// As the kernel sees it, while the child still waits for a component.
 #[test]
 fn the_child_that_reads_debug_information_is_bounded_before_it_reads() {
     let mut child = command();
-    child.args(["lines-worker", "1:1"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    child
+        .args(["lines-worker", "1:1"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let mut child = child.spawn().expect("the binary runs");
     let limits = format!("/proc/{}/limits", child.id());
     let bounds = ["Max cpu time 2 2 seconds", "Max address space 1073741824 1073741824 bytes"];

@@ -24,7 +24,8 @@ fn folder() -> Place {
 
 /// A third component, in this version.
 fn write_version(place: &Place, description: &'static str) {
-    let version = Hostile { name: "greet", description, ..Hostile::answering(Answer::Echo) }.component();
+    let version =
+        Hostile { name: "greet", description, ..Hostile::answering(Answer::Echo) }.component();
     fs::write(place.path().join("mine.wasm"), version).expect("a place");
 }
 
@@ -48,7 +49,8 @@ fn hinted(shown: &Shown) -> String {
 fn approve(place: &Place, line: &str) {
     let refused = typed(place, line);
     assert_eq!(refused.status, 21, "{refused}");
-    let (_, told) = refused.stderr.split_once("; then `").unwrap_or_else(|| panic!("no hint: {refused}"));
+    let (_, told) =
+        refused.stderr.split_once("; then `").unwrap_or_else(|| panic!("no hint: {refused}"));
     let approved = typed(place, told.split('`').next().expect("a command"));
     assert_eq!(approved.status, 0, "{approved}");
 }
@@ -58,7 +60,8 @@ fn a_new_user_serves_tools_and_changes_one() {
     let place = folder();
     write_version(&place, "Greets.");
     let begun = place.typed(&["init", "--json"]).json();
-    let next: Vec<&str> = begun["next"].as_array().expect("commands").iter().filter_map(Value::as_str).collect();
+    let next: Vec<&str> =
+        begun["next"].as_array().expect("commands").iter().filter_map(Value::as_str).collect();
     let [check, _, serve] = next[..] else { panic!("{begun}") };
     let checked = typed(&place, check);
     assert_eq!(checked.status, 0, "{checked}");
@@ -71,11 +74,15 @@ fn a_new_user_serves_tools_and_changes_one() {
     assert_eq!(serve, "toolcell serve");
     let server = Served::start(&place, &[]);
     let key = format!("Authorization: Bearer {key}\r\n");
-    let sent = |method: &str, path: &str, body: Option<&Value>| server.sent(method, path, &key, body);
+    let sent =
+        |method: &str, path: &str, body: Option<&Value>| server.sent(method, path, &key, body);
     let description = || {
         let (_, listed) = sent("GET", "/v1/tools", None);
         let tools = listed["tools"].as_array().expect("tools").clone();
-        tools.into_iter().find(|tool| tool["name"] == "greet").map(|mut tool| tool["description"].take())
+        tools
+            .into_iter()
+            .find(|tool| tool["name"] == "greet")
+            .map(|mut tool| tool["description"].take())
     };
     assert_eq!(description(), Some(json!("Greets.")));
 
@@ -112,7 +119,12 @@ fn a_new_user_serves_tools_and_changes_one() {
 
     // The key, as the list names it.
     let listed = place.typed(&["tenant", "list"]);
-    let id = listed.stdout.split_whitespace().find(|word| word.starts_with("k_")).expect("an id").to_owned();
+    let id = listed
+        .stdout
+        .split_whitespace()
+        .find(|word| word.starts_with("k_"))
+        .expect("an id")
+        .to_owned();
     assert_eq!(sent("GET", "/v1/tools", None).0, 200);
     assert_eq!(place.typed(&["tenant", "revoke", &id]).status, 0);
     let (status, problem) = sent("GET", "/v1/tools", None);

@@ -58,7 +58,9 @@ fn a_socket_that_cannot_be_used_is_a_warning() {
         let mut command = place.command();
         command.env("NOTIFY_SOCKET", variable);
         let server = Served::started(command, &[]);
-        server.told(&format!("warning: the supervisor at NOTIFY_SOCKET={variable} was not told READY=1: "));
+        server.told(&format!(
+            "warning: the supervisor at NOTIFY_SOCKET={variable} was not told READY=1: "
+        ));
         assert_eq!(server.greets(None).0, 200);
         server.signal(Signal::TERM);
         server.told("was not told STOPPING=1: ");

@@ -16,8 +16,7 @@ const CONFIG: &str = "[components.hello]\npath = \"hello.wasm\"\n";
 const ISSUER: &str = "[tenants.acme]\n[issuer]\nurl = \"https://login.example\"\naudience = \"https://tools.example\"\n\
                       keys = \"jwks.json\"\ntenant_claim = \"org\"\nalgorithms = [\"EdDSA\"]\n";
 /// The public key of an issuer of these tests.
-const KEYS: &str =
-    r#"{"keys": [{"kty": "OKP", "crv": "Ed25519", "kid": "k", "x": "6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw"}]}"#;
+const KEYS: &str = r#"{"keys": [{"kty": "OKP", "crv": "Ed25519", "kid": "k", "x": "6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw"}]}"#;
 /// A token of that issuer for this server: `{"iss": "https://login.example", "aud": "https://tools.example", "sub": "ada",
 /// "org": "acme", "exp": 9999999999}`.
 const TOKEN: &str = "eyJhbGciOiJFZERTQSIsImtpZCI6ImsifQ.eyJpc3MiOiJodHRwczovL2xvZ2luLmV4YW1wbGUiLCJhdWQiOiJodHRwczovL3Rvb2xzLmV4YW1wbGUiLCJzdWIiOiJhZGEiLCJvcmciOiJhY21lIiwiZXhwIjo5OTk5OTk5OTk5fQ.Qf6HyLaYEpaQxrUGWYSt5GDftl5LIpqcFdGPD5HOurgPSIEQTGSkyo1M0aAx1JsJCmbze-1YGr5zD6RRWs5ZCQ";
@@ -84,8 +83,10 @@ fn publish(page: Arc<Mutex<(u16, String)>>) -> String {
             let mut head = BufReader::new(&stream).lines().map_while(Result::ok);
             while head.next().is_some_and(|line| !line.is_empty()) {}
             let (status, body) = page.lock().clone();
-            let answer =
-                format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
+            let answer = format!(
+                "HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                body.len()
+            );
             // A client that went away is no failure.
             let _ = (&stream).write_all(answer.as_bytes());
         }
@@ -100,7 +101,10 @@ fn keys_that_the_issuer_publishes_are_fetched() {
     let place = Place::new(&format!("{CONFIG}{issuer}")).approved();
     let check = || place.typed(&["serve", "--check", "--config", "toolcell.toml"]);
     let refused = check();
-    assert!(refused.status == 1 && refused.stderr.contains("answered with the status 503"), "{refused}");
+    assert!(
+        refused.status == 1 && refused.stderr.contains("answered with the status 503"),
+        "{refused}"
+    );
     let server = Served::start(&place, &[]);
     server.told("the keys of the issuer cannot be used");
     assert_eq!(server.greets(Some(TOKEN)).0, 401);
@@ -136,7 +140,10 @@ fn quotas_and_issuers_that_cannot_be_are_errors_with_a_hint() {
         let place = Place::new(CONFIG);
         fs::write(place.path().join("jwks.json"), keys).expect("no error");
         place.write(&format!("{CONFIG}{added}"));
-        check(&format!("tenancy_{name}"), &place.typed(&["serve", "--check", "--config", "toolcell.toml"]));
+        check(
+            &format!("tenancy_{name}"),
+            &place.typed(&["serve", "--check", "--config", "toolcell.toml"]),
+        );
     }
 }
 
@@ -147,7 +154,9 @@ fn check_shows_the_quota_of_each_tenant() {
     let place = Place::new(&format!("{CONFIG}{quotas}")).approved();
     let shown = place.typed(&["check"]);
     assert!(
-        shown.stdout.contains("tenant acme: at most 10G fuel a minute, 4 calls at once, 64MiB of artifacts\n"),
+        shown.stdout.contains(
+            "tenant acme: at most 10G fuel a minute, 4 calls at once, 64MiB of artifacts\n"
+        ),
         "{shown}"
     );
     assert!(shown.stdout.contains("tenant globex: at most 4 calls at once\n"), "{shown}");

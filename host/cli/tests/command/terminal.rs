@@ -11,17 +11,25 @@ const PROMPT: &str = "your answer (empty: answer later): ";
 
 /// What is seen at a terminal where these lines are typed, with the terminal of `script`, which every Debian has (package
 /// `bsdutils`); and the exit status. What is typed waits for a text that is seen first.
-fn at_a_terminal(environment: &[(&str, &str)], words: &[&str], (after, lines): (&str, &str)) -> (Option<i32>, String) {
+fn at_a_terminal(
+    environment: &[(&str, &str)],
+    words: &[&str],
+    (after, lines): (&str, &str),
+) -> (Option<i32>, String) {
     let mut call = command();
     call.args(words);
     let words = std::iter::once(call.get_program()).chain(call.get_args());
-    let quoted = words.map(|word| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''"))).collect::<Vec<_>>();
+    let quoted = words
+        .map(|word| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''")))
+        .collect::<Vec<_>>();
     let mut script = Command::new("script");
     script.args(["-q", "-e", "-c", &quoted.join(" "), "/dev/null"]);
     script.env_remove("NO_COLOR").env("TERM", "xterm").envs(environment.iter().copied());
     script.envs(call.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the command `script`");
-    let (mut input, mut output) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+    let mut child =
+        script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the command `script`");
+    let (mut input, mut output) =
+        (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
     let (mut seen, mut piece) = (Vec::new(), [0; 4096]);
     while !String::from_utf8_lossy(&seen).contains(after) {
         let read = output.read(&mut piece).expect("it is open");
@@ -38,32 +46,65 @@ fn at_a_terminal(environment: &[(&str, &str)], words: &[&str], (after, lines): (
 #[test]
 fn errors_are_coloured_at_a_terminal_alone() {
     let hello = example("hello").display().to_string();
-    assert_eq!(typed(&["inspect", &hello]).status, 0, "otherwise a spinner is drawn while it is compiled");
+    assert_eq!(
+        typed(&["inspect", &hello]).status,
+        0,
+        "otherwise a spinner is drawn while it is compiled"
+    );
     let words = ["run", &hello, "gret"];
     let (status, seen) = at_a_terminal(&[], &words, ("", ""));
     assert_eq!(status, Some(1), "{seen}");
-    assert!(seen.contains("\u{1b}[1;31merror\u{1b}[0m: there is no tool `gret`"), "{}", seen.escape_debug());
+    assert!(
+        seen.contains("\u{1b}[1;31merror\u{1b}[0m: there is no tool `gret`"),
+        "{}",
+        seen.escape_debug()
+    );
     assert!(seen.contains("\u{1b}[1;36mhint\u{1b}[0m: did you mean"), "{}", seen.escape_debug());
     let (_, plain) = at_a_terminal(&[("NO_COLOR", "1")], &words, ("", ""));
-    assert!(plain.contains("error: there is no tool") && !plain.contains('\u{1b}'), "{}", plain.escape_debug());
+    assert!(
+        plain.contains("error: there is no tool") && !plain.contains('\u{1b}'),
+        "{}",
+        plain.escape_debug()
+    );
     let piped = |variable: Option<&str>| {
-        let output = command().args(words).envs(variable.map(|name| (name, "1"))).output().expect("the binary runs");
+        let output = command()
+            .args(words)
+            .envs(variable.map(|name| (name, "1")))
+            .output()
+            .expect("the binary runs");
         String::from_utf8(output.stderr).expect("UTF-8")
     };
-    assert!(!piped(None).contains('\u{1b}') && piped(Some("CLICOLOR_FORCE")).contains("\u{1b}[1;31merror"));
+    assert!(
+        !piped(None).contains('\u{1b}')
+            && piped(Some("CLICOLOR_FORCE")).contains("\u{1b}[1;31merror")
+    );
     let (_, usage) = at_a_terminal(&[], &["run", &hello, "--feul", "1"], ("", ""));
-    assert!(usage.contains("\u{1b}[1;31merror\u{1b}[0m: unexpected argument"), "{}", usage.escape_debug());
+    assert!(
+        usage.contains("\u{1b}[1;31merror\u{1b}[0m: unexpected argument"),
+        "{}",
+        usage.escape_debug()
+    );
 }
 
 #[test]
 fn a_person_is_asked_again_until_the_answer_fits() {
     let desk = example("desk").display().to_string();
-    assert_eq!(typed(&["inspect", &desk]).status, 0, "otherwise a spinner is drawn while it is compiled");
+    assert_eq!(
+        typed(&["inspect", &desk]).status,
+        0,
+        "otherwise a spinner is drawn while it is compiled"
+    );
     let words = ["run", &desk, "book_table", r#"{"name": "Ada", "date": "2026-03-03"}"#];
-    let (status, seen) =
-        at_a_terminal(&[], &words, (PROMPT, "{\"party_size\": \"two\"}\n{\"party_size\": 2, \"time\": \"19:30\"}\n"));
+    let (status, seen) = at_a_terminal(
+        &[],
+        &words,
+        (PROMPT, "{\"party_size\": \"two\"}\n{\"party_size\": 2, \"time\": \"19:30\"}\n"),
+    );
     assert_eq!((status, seen.matches(PROMPT).count()), (Some(0), 2), "{seen}");
-    assert!(seen.contains("the answer is not what the tool asks for\n  - at `/party_size`: expected"), "{seen}");
+    assert!(
+        seen.contains("the answer is not what the tool asks for\n  - at `/party_size`: expected"),
+        "{seen}"
+    );
     assert!(seen.contains("\"booking\"") && !seen.contains("--answer ANSWER"), "{seen}");
     let (status, seen) = at_a_terminal(&[], &words, (PROMPT, "\n"));
     assert!(status == Some(11) && seen.contains("--answer ANSWER"), "{seen}");
@@ -87,7 +128,8 @@ export default tool({ name: "when", description: "Asks.", handler: (_, context) 
     let built = place.typed(&["build", "when"]);
     assert_eq!(built.status, 0, "{built}");
     let file = place.path().join("when/when.wasm").display().to_string();
-    let (status, seen) = at_a_terminal(&[("NO_COLOR", "1")], &["run", &file], (PROMPT, "19:00\n20:00\n"));
+    let (status, seen) =
+        at_a_terminal(&[("NO_COLOR", "1")], &["run", &file], (PROMPT, "19:00\n20:00\n"));
     assert!(seen.contains("error: the answer is none of the options\n"), "{seen}");
     assert_eq!((status, seen.matches(PROMPT).count()), (Some(0), 2), "{seen}");
 }
@@ -100,8 +142,16 @@ fn an_answer_that_is_no_yes_approves_nothing() {
     let (file, lock) = (place.path().join("toolcell.toml"), place.path().join("toolcell.lock"));
     let words = ["--config", file.to_str().expect("UTF-8"), "approve"];
     for (answer, status, told) in [
-        ("n\n", 21, "error: not approved, and nothing was written\nhint: change what you do not want to allow; "),
-        ("\n", 21, "error: not approved, and nothing was written\nhint: change what you do not want to allow; "),
+        (
+            "n\n",
+            21,
+            "error: not approved, and nothing was written\nhint: change what you do not want to allow; ",
+        ),
+        (
+            "\n",
+            21,
+            "error: not approved, and nothing was written\nhint: change what you do not want to allow; ",
+        ),
         ("y\n", 0, "note: approved: `hello` in "),
     ] {
         let (ended, seen) = at_a_terminal(&[("NO_COLOR", "1")], &words, (QUESTION, answer));
@@ -113,10 +163,16 @@ fn an_answer_that_is_no_yes_approves_nothing() {
 #[test]
 fn a_closed_standard_output_is_an_error() {
     let hello = example("hello").display().to_string();
-    for (redirection, fault) in
-        [(">&-", "standard output is closed"), ("1</dev/null", "standard output is open for reading only")]
-    {
-        for words in [&["run", &hello, "name=Ada"][..], &["list", &hello, "--json"], &["--help"], &["--version"]] {
+    for (redirection, fault) in [
+        (">&-", "standard output is closed"),
+        ("1</dev/null", "standard output is open for reading only"),
+    ] {
+        for words in [
+            &["run", &hello, "name=Ada"][..],
+            &["list", &hello, "--json"],
+            &["--help"],
+            &["--version"],
+        ] {
             let mut call = command();
             call.args(words);
             let mut shell = Command::new("sh");
@@ -124,13 +180,21 @@ fn a_closed_standard_output_is_an_error() {
                 .args(["-c", &format!("exec \"$0\" \"$@\" {redirection}")])
                 .arg(call.get_program())
                 .args(call.get_args());
-            let output = shell.stdin(Stdio::null()).stderr(Stdio::piped()).output().expect("a shell");
+            let output =
+                shell.stdin(Stdio::null()).stderr(Stdio::piped()).output().expect("a shell");
             let told = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(1), "{words:?} {redirection}: {told}");
-            assert!(told.starts_with(&format!("error: {fault}\nhint: ")), "{words:?} {redirection}: {told}");
+            assert!(
+                told.starts_with(&format!("error: {fault}\nhint: ")),
+                "{words:?} {redirection}: {told}"
+            );
         }
     }
-    let null = command().args(["run", &hello, "name=Ada"]).stdout(Stdio::null()).status().expect("the binary runs");
+    let null = command()
+        .args(["run", &hello, "name=Ada"])
+        .stdout(Stdio::null())
+        .status()
+        .expect("the binary runs");
     assert_eq!(null.code(), Some(0), "who wants no result has none");
 }
 
@@ -142,7 +206,11 @@ fn quiet_leaves_results_and_errors() {
         (&["tools", "calculator.wasm", "--format", "anthropic"], 0, true, ""),
     ] {
         let (usual, quiet) = (typed(words), typed(&[words, &["-q"]].concat()));
-        assert_eq!((quiet.status, quiet.stdout.is_empty(), quiet.stderr.as_str()), (status, !stdout, loud), "{quiet}");
+        assert_eq!(
+            (quiet.status, quiet.stdout.is_empty(), quiet.stderr.as_str()),
+            (status, !stdout, loud),
+            "{quiet}"
+        );
         assert!(usual.stdout == quiet.stdout && usual.stderr.len() > quiet.stderr.len(), "{usual}");
     }
     assert_eq!(typed(&["list", "hello.wasm", "-q", "-v"]).status, 2);

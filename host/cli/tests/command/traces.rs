@@ -45,7 +45,8 @@ impl Collector {
 
     fn spans(&self) -> Vec<Span> {
         let bodies = self.bodies.lock();
-        let requests = bodies.iter().map(|body| ExportTraceServiceRequest::decode(&body[..]).expect("spans"));
+        let requests =
+            bodies.iter().map(|body| ExportTraceServiceRequest::decode(&body[..]).expect("spans"));
         let resources = requests.flat_map(|request| request.resource_spans);
         resources.flat_map(|resource| resource.scope_spans).flat_map(|scope| scope.spans).collect()
     }
@@ -70,7 +71,9 @@ fn take(stream: TcpStream, kept: &Mutex<Vec<Vec<u8>>>) {
     stream.read_exact(&mut body).expect("a body");
     // Kept before it is answered: a server that has its answer may end.
     kept.lock().push(body);
-    let _ = stream.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    let _ = stream
+        .get_mut()
+        .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -79,7 +82,8 @@ fn hex(bytes: &[u8]) -> String {
 
 /// The value of an attribute, as text.
 fn attribute(span: &Span, key: &str) -> Option<String> {
-    let value = span.attributes.iter().find(|attribute| attribute.key == key)?.value.clone()?.value?;
+    let value =
+        span.attributes.iter().find(|attribute| attribute.key == key)?.value.clone()?.value?;
     if let any_value::Value::IntValue(number) = value {
         return Some(number.to_string());
     }
@@ -166,8 +170,9 @@ fn an_mcp_call_with_one_request_is_a_tree_of_three_spans() {
 /// A call into the host that is no request is named by its interface and function, and its keys are in no span.
 #[test]
 fn a_look_at_a_store_is_a_span_of_its_call() {
-    let place =
-        Place::new("[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n");
+    let place = Place::new(
+        "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n",
+    );
     fs::copy(example("notes"), place.path().join("notes.wasm")).expect("a place");
     place.approve();
     let collector = Collector::start();
@@ -191,7 +196,8 @@ fn a_look_at_a_store_is_a_span_of_its_call() {
 /// Each call has a trace of its own. A page that says it is an error is a good page for its tool, and a failed request for its span.
 #[test]
 fn a_failed_request_of_a_tool_has_the_type_of_its_error() {
-    let (good, bad) = (Server::answering("canary-body"), Server::answering_with("503 Busy", "canary-body"));
+    let (good, bad) =
+        (Server::answering("canary-body"), Server::answering_with("503 Busy", "canary-body"));
     let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let gone_url = format!("http://{}/canary", gone.local_addr().expect("bound"));
     let rule = |url: &str| format!("{{ rule = \"GET {url}\", private = [\"127.0.0.0/8\"] }}");
@@ -221,7 +227,11 @@ fn a_failed_request_of_a_tool_has_the_type_of_its_error() {
     assert_eq!(server.end(Signal::TERM), Some(0));
     let all = collector.spans();
     for (at, (url, (method, error), (outcome, call_error))) in (1..).zip(cases) {
-        let spans: Vec<Span> = all.iter().filter(|span| hex(&span.trace_id) == format!("{at:032x}")).cloned().collect();
+        let spans: Vec<Span> = all
+            .iter()
+            .filter(|span| hex(&span.trace_id) == format!("{at:032x}"))
+            .cloned()
+            .collect();
         let request = below(&spans, CALLER);
         let call = below(&spans, &hex(&request.span_id));
         let sent = below(&spans, &hex(&call.span_id));
@@ -229,7 +239,8 @@ fn a_failed_request_of_a_tool_has_the_type_of_its_error() {
         // The server did not fail, whatever the tool met.
         for (span, error) in [(request, None), (call, call_error), (sent, error)] {
             assert_eq!(attribute(span, "error.type").as_deref(), error, "{url}: {span:#?}");
-            let is_failed = span.status.as_ref().is_some_and(|status| status.code() == StatusCode::Error);
+            let is_failed =
+                span.status.as_ref().is_some_and(|status| status.code() == StatusCode::Error);
             assert_eq!(is_failed, error.is_some(), "{url}: {span:#?}");
         }
         assert_eq!(attribute(sent, "http.request.method").as_deref(), method, "{sent:#?}");

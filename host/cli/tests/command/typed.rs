@@ -8,7 +8,10 @@ use std::process::{Command, Stdio};
 /// The binary, in an environment that says nothing else, with a cache and a key that all tests share.
 pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_toolcell"));
-    command.env_clear().envs(toolcell::defence::inherited()).current_dir(env!("CARGO_TARGET_TMPDIR"));
+    command
+        .env_clear()
+        .envs(toolcell::defence::inherited())
+        .current_dir(env!("CARGO_TARGET_TMPDIR"));
     command.env("XDG_STATE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("state"));
     command.arg("--cache-dir").arg(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
     command
@@ -36,7 +39,11 @@ impl Shown {
 
 impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "exit status {}\n--- stdout\n{}--- stderr\n{}", self.status, self.stdout, self.stderr)
+        write!(
+            f,
+            "exit status {}\n--- stdout\n{}--- stderr\n{}",
+            self.status, self.stdout, self.stderr
+        )
     }
 }
 
@@ -54,13 +61,21 @@ pub(crate) fn fed(words: &[&str], input: &[u8]) -> Shown {
             _ => command.arg(word),
         };
     }
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
     // It may well end before it has read everything.
     let _ = child.stdin.take().expect("piped").write_all(input);
     let output = child.wait_with_output().expect("the binary ends");
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-    Shown { status: output.status.code().expect("no signal"), stdout: text(output.stdout), stderr: text(output.stderr) }
+    Shown {
+        status: output.status.code().expect("no signal"),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
 }
 
 /// Compares with a snapshot, but for what differs between machines and runs.

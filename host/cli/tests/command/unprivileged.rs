@@ -37,7 +37,8 @@ fn typed(place: &Place, environment: &[(&str, &Path)], words: &[&str]) -> Shown 
     command.env_clear().envs(toolcell::defence::inherited()).current_dir(place.path());
     command.env("TMPDIR", place.path().join("temp")).envs(environment.iter().copied()).args(words);
     // Capabilities belong to a thread, and the processes that it starts inherit them.
-    let started = thread::scope(|scope| scope.spawn(|| place.shown(unprivileged(&mut command))).join());
+    let started =
+        thread::scope(|scope| scope.spawn(|| place.shown(unprivileged(&mut command))).join());
     change(0o755);
     started.expect("the command runs")
 }
@@ -46,7 +47,8 @@ fn typed(place: &Place, environment: &[(&str, &Path)], words: &[&str]) -> Shown 
 fn unprivileged(command: &mut Command) -> &mut Command {
     let none = CapabilitySet::empty();
     set_no_new_privs(true).expect("Linux 3.5 or newer");
-    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none }).expect("fewer");
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
+        .expect("fewer");
     command
 }
 
@@ -95,7 +97,10 @@ fn what_needs_a_place_says_so() {
     let shown = typed(&place, &[], &["--no-cache", "approve", "--yes"]);
     assert!(shown.status != 0 && shown.stderr.contains("no place to keep the approval"), "{shown}");
     let shown = typed(&place, &[("HOME", &home)], &["--no-cache", "approve", "--yes"]);
-    assert!(shown.status != 0 && shown.stderr.contains("cannot open the record of approvals in `"), "{shown}");
+    assert!(
+        shown.status != 0 && shown.stderr.contains("cannot open the record of approvals in `"),
+        "{shown}"
+    );
 }
 
 /// The output goes to a disk that is full.
@@ -103,7 +108,13 @@ fn what_needs_a_place_says_so() {
 fn an_output_that_has_no_room_is_an_error() {
     let place = place();
     let full = || File::options().write(true).open("/dev/full").expect("a device");
-    let status = place.command().args(GREET).stdout(full()).stderr(full()).status().expect("the binary runs");
+    let status = place
+        .command()
+        .args(GREET)
+        .stdout(full())
+        .stderr(full())
+        .status()
+        .expect("the binary runs");
     assert!(status.code().is_some_and(|code| code != 0), "{status}");
     let output = place.command().args(GREET).stdout(full()).output().expect("the binary runs");
     let said = String::from_utf8_lossy(&output.stderr);

@@ -60,7 +60,8 @@ fn told(mut shown: Shown) -> (i32, String, String) {
         *wall = Value::Null;
         shown.stdout = json.to_string();
     }
-    let stderr = shown.stderr.split_inclusive('\n').filter(|line| !line.starts_with("summary: ")).collect();
+    let stderr =
+        shown.stderr.split_inclusive('\n').filter(|line| !line.starts_with("summary: ")).collect();
     (shown.status, shown.stdout, stderr)
 }
 
@@ -100,7 +101,10 @@ fn what_is_shown_is_the_same_with_a_process() {
         (vec!["run", "undeclared", "asks", r#"{"a": "it's"}"#], 1),
         (vec!["run", "undeclared", "asks", r#"{"a": "it's"}"#, "--json"], 1),
         (vec!["batch", "plain", "mischief", "--calls", "calls.jsonl"], 0),
-        (vec!["batch", "plain", "mischief", "--calls", "calls.jsonl", "--on-tool-error", "halt"], 20),
+        (
+            vec!["batch", "plain", "mischief", "--calls", "calls.jsonl", "--on-tool-error", "halt"],
+            20,
+        ),
         (vec!["batch", "plain", "hello.wasm", "--calls", "calls.jsonl"], 1),
         (vec!["batch", "plain", "--calls", "calls.jsonl", "--json"], 1),
     ] {
@@ -112,9 +116,11 @@ fn what_is_shown_is_the_same_with_a_process() {
 fn a_question_is_asked_in_one_process_and_answered_in_another() {
     let place = place(&format!("{CONFIG}isolation = \"process\"\n")).approved();
     let asked = place.typed(&["run", "desk", "book_table", BOOK, "--tenant", "acme", "--json"]);
-    let state = asked.json()["outcome"]["ask_user"]["state"].as_str().expect("a sealed state").to_owned();
+    let state =
+        asked.json()["outcome"]["ask_user"]["state"].as_str().expect("a sealed state").to_owned();
     let answer = ["--answer", r#"{"name": "Ada"}"#, "--state", &state];
-    let answered = place.typed(&[&["run", "desk", "book_table", BOOK, "--tenant", "acme"], &answer[..]].concat());
+    let answered = place
+        .typed(&[&["run", "desk", "book_table", BOOK, "--tenant", "acme"], &answer[..]].concat());
     assert_eq!(answered.status, 0, "{answered}");
 }
 
@@ -127,7 +133,9 @@ fn a_process_is_a_tenants_and_not_a_components() {
 /// What runs in the command's own process to be looked at finds no secret there.
 #[test]
 fn who_looks_at_tools_looks_at_no_secret() {
-    let place = Place::new(&CONFIG[..CONFIG.find("[components.desk]").expect("it")].replace("TOKEN", "NOT_SET"));
+    let place = Place::new(
+        &CONFIG[..CONFIG.find("[components.desk]").expect("it")].replace("TOKEN", "NOT_SET"),
+    );
     for (words, needs) in [
         (vec!["approve", "--yes"], false),
         (vec!["list", "careful"], false),
@@ -139,7 +147,11 @@ fn who_looks_at_tools_looks_at_no_secret() {
         (vec!["check"], true),
     ] {
         let shown = place.typed(&words);
-        assert_eq!(shown.stderr.contains("the environment variable `NOT_SET` is not set"), needs, "{shown}");
+        assert_eq!(
+            shown.stderr.contains("the environment variable `NOT_SET` is not set"),
+            needs,
+            "{shown}"
+        );
         let status = if ["run", "explain"].contains(&words[0]) { 21 } else { i32::from(needs) };
         assert_eq!(shown.status, status, "{shown}");
     }
@@ -149,13 +161,18 @@ fn who_looks_at_tools_looks_at_no_secret() {
 fn child_of(parent: u32) -> Option<(u32, Vec<String>)> {
     let words = |pid: u32, file: &str| {
         let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-        String::from_utf8_lossy(&bytes).split_terminator('\0').map(str::to_owned).collect::<Vec<_>>()
+        String::from_utf8_lossy(&bytes)
+            .split_terminator('\0')
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
     let pids = fs::read_dir("/proc").expect("processes").flatten();
     let mut pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let is_child = |pid: &u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let of = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse::<u32>().ok());
+        let of = stat
+            .rsplit_once(") ")
+            .and_then(|(_, rest)| rest.split(' ').nth(1)?.parse::<u32>().ok());
         of == Some(parent) && words(*pid, "cmdline").iter().any(|word| word == "worker-process")
     };
     pids.find(is_child).map(|pid| (pid, words(pid, "environ")))
@@ -164,7 +181,8 @@ fn child_of(parent: u32) -> Option<(u32, Vec<String>)> {
 /// Whether it can leave no core behind, and cannot change that.
 fn dumps_no_core(pid: u32) -> bool {
     let limits = fs::read_to_string(format!("/proc/{pid}/limits")).expect("its limits");
-    let core = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).expect("a limit");
+    let core =
+        limits.lines().find_map(|line| line.strip_prefix("Max core file size")).expect("a limit");
     core.split_whitespace().take(2).eq(["0", "0"])
 }
 
@@ -198,17 +216,23 @@ secrets = ["own"]
     assert_eq!(place.shown(approving.envs(secrets).args(["approve", "--yes"])).status, 0);
     let mut command = place.command();
     // Who is killed does not tidy up.
-    command.envs(secrets).env("ELSE", "something else").env("TMPDIR", place.path()).process_group(0);
+    command
+        .envs(secrets)
+        .env("ELSE", "something else")
+        .env("TMPDIR", place.path())
+        .process_group(0);
     command.args(["run", "mischief", "sleeps", "--tenant", "acme", "--timeout", "1m"]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut parent = command.spawn().expect("the binary runs");
-    let (child, environment) = eventually(|| child_of(parent.id()).filter(|(_, known)| !known.is_empty()));
+    let (child, environment) =
+        eventually(|| child_of(parent.id()).filter(|(_, known)| !known.is_empty()));
     for process in [parent.id(), child] {
         eventually(|| dumps_no_core(process).then_some(()));
     }
     parent.kill().expect("it runs");
     parent.wait().expect("it ends");
-    let mut names: Vec<_> = environment.iter().filter_map(|known| Some(known.split_once('=')?.0)).collect();
+    let mut names: Vec<_> =
+        environment.iter().filter_map(|known| Some(known.split_once('=')?.0)).collect();
     names.retain(|name| *name != "TOOLCELL_DOWN");
     names.sort_unstable();
     assert_eq!(names, ["HOME", "OWN", "TMPDIR", "XDG_STATE_HOME"]);

@@ -86,31 +86,46 @@ impl Page {
             None => has(&plain(value)),
         };
         let is_known_place = |place: &str| {
-            let mut parts = place.split('/').skip(1).map(|part| part.replace("~1", "/").replace("~0", "~"));
+            let mut parts =
+                place.split('/').skip(1).map(|part| part.replace("~1", "/").replace("~0", "~"));
             parts.all(|part| {
-                KEYWORDS.contains(&&*part) || HINTS.contains(&&*part) || part.parse::<u32>().is_ok() || has(&part)
+                KEYWORDS.contains(&&*part)
+                    || HINTS.contains(&&*part)
+                    || part.parse::<u32>().is_ok()
+                    || has(&part)
             })
         };
         let is_plain = |place: &str, value: &Value| match value {
-            Value::Bool(_) => place.ends_with("/additionalProperties") || place.starts_with("/hints/"),
+            Value::Bool(_) => {
+                place.ends_with("/additionalProperties") || place.starts_with("/hints/")
+            }
             Value::String(word) if place.ends_with("/type") => TYPES.contains(&word.as_str()),
             Value::Array(words) if place.ends_with("/type") => {
                 words.iter().all(|word| word.as_str().is_some_and(|word| TYPES.contains(&word)))
             }
-            Value::Null | Value::String(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => false,
+            Value::Null
+            | Value::String(_)
+            | Value::Number(_)
+            | Value::Array(_)
+            | Value::Object(_) => false,
         };
         let mut page = Self::default();
         for change in changes(None, Some(definition)) {
             let value = change.new.as_ref().unwrap_or(&Value::Null);
             // That is a sentence of the text.
-            let is_needless = change.place == "/extensions/needs" && value == &json!([]) && has(NEEDLESS);
+            let is_needless =
+                change.place == "/extensions/needs" && value == &json!([]) && has(NEEDLESS);
             let is_listed = is_plain(&change.place, value) || is_shown(value);
-            if is_needless || is_listed && is_known_place(&change.place) || change.place == "/max_execution_ms" {
+            if is_needless
+                || is_listed && is_known_place(&change.place)
+                || change.place == "/max_execution_ms"
+            {
                 continue;
             }
             let place = clean::shown(&in_words(&change.place));
             let Self { lines, is_cut } = change.page();
-            let values: Vec<_> = lines.iter().map(|line| line.trim_start().trim_start_matches("+ ")).collect();
+            let values: Vec<_> =
+                lines.iter().map(|line| line.trim_start().trim_start_matches("+ ")).collect();
             match values.as_slice() {
                 [only] => page.lines.push(format!("      {place}: {only}")),
                 several => {
@@ -126,7 +141,8 @@ impl Page {
 
 /// A place in a definition as a person says it: `parameter city, pattern` for `/parameters/properties/city/pattern`.
 pub(super) fn in_words(place: &str) -> String {
-    let parts: Vec<_> = place.split('/').skip(1).map(|part| part.replace("~1", "/").replace("~0", "~")).collect();
+    let parts: Vec<_> =
+        place.split('/').skip(1).map(|part| part.replace("~1", "/").replace("~0", "~")).collect();
     let parts: Vec<_> = parts.iter().map(String::as_str).collect();
     let (mut words, mut rest) = match parts.as_slice() {
         ["parameters", "properties", name, rest @ ..] => (vec![format!("parameter {name}")], rest),

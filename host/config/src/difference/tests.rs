@@ -45,7 +45,12 @@ fn each_change_has_its_place() {
             r#"t/description: - "Greets." + "Gr\u{200b}eets.""#,
             "t: description",
         ),
-        ("/description", json!("Greets. \nTwice."), r#"t/description: - "Greets." + "Greets. ""#, "t: description"),
+        (
+            "/description",
+            json!("Greets. \nTwice."),
+            r#"t/description: - "Greets." + "Greets. ""#,
+            "t: description",
+        ),
         (
             "/parameters/properties/a~1b/enum",
             json!(["x"]),
@@ -94,7 +99,8 @@ fn each_change_has_its_place() {
             .2
             .iter()
             .map(|change| {
-                let lines: Vec<_> = change.lines().iter().map(|line| line.trim().to_owned()).collect();
+                let lines: Vec<_> =
+                    change.lines().iter().map(|line| line.trim().to_owned()).collect();
                 format!("t{}: {}", change.place, lines.join(" "))
             })
             .collect();
@@ -110,12 +116,22 @@ fn how_it_stands() {
         let mut new = old.clone();
         change(&mut new);
         let difference = Difference { old: Some(&old), new: &new };
-        (difference.standing().word(), difference.sentence(), difference.page(&BTreeSet::new(), shown).lines.len())
+        (
+            difference.standing().word(),
+            difference.sentence(),
+            difference.page(&BTreeSet::new(), shown).lines.len(),
+        )
     };
     assert_eq!(standing(|_| ()), ("approved", String::new(), 1));
-    assert_eq!(standing(|new| new.digest = "sha256:11".into()), ("changed code", "its code changed".to_owned(), 1));
+    assert_eq!(
+        standing(|new| new.digest = "sha256:11".into()),
+        ("changed code", "its code changed".to_owned(), 1)
+    );
     let imports = standing(|new| new.imports = ["a".to_owned(), "c\u{202e}".to_owned()].into());
-    assert_eq!(imports, ("changed", r"it also imports c\u{202e}; it no longer imports b".to_owned(), 4));
+    assert_eq!(
+        imports,
+        ("changed", r"it also imports c\u{202e}; it no longer imports b".to_owned(), 4)
+    );
     let gone = standing(|new| new.tools.clear());
     assert_eq!((gone.0, gone.1.split(';').next()), ("changed", Some("t: description")));
     let new = Difference { old: None, new: &old };
@@ -137,7 +153,9 @@ fn how_it_stands() {
 /// Long, and made to be hard to compare.
 #[test]
 fn a_strangers_text_costs_a_bounded_time_and_a_bounded_number_of_lines() {
-    let text = |seed: usize| (0..200_000).map(|n| if n * seed % 7 < 3 { "a\n" } else { "b\n" }).collect::<String>();
+    let text = |seed: usize| {
+        (0..200_000).map(|n| if n * seed % 7 < 3 { "a\n" } else { "b\n" }).collect::<String>()
+    };
     let [old, new] = [3, 5].map(|seed| {
         let mut definition = definition();
         definition["description"] = text(seed).into();
@@ -146,7 +164,11 @@ fn a_strangers_text_costs_a_bounded_time_and_a_bounded_number_of_lines() {
     let page = Difference { old: Some(&old), new: &new }.page(&BTreeSet::new(), shown);
     let bound = MAX_LINES + 4;
     assert!(page.is_cut && page.lines.len() == bound, "{}", page.lines.len());
-    assert!(page.lines[bound - 1].ends_with(" more characters: `--json` has all)"), "{}", page.lines[bound - 1]);
+    assert!(
+        page.lines[bound - 1].ends_with(" more characters: `--json` has all)"),
+        "{}",
+        page.lines[bound - 1]
+    );
 }
 
 /// Whatever the first one does, the others are seen: each tool, each place, and how each change begins.
@@ -155,7 +177,10 @@ fn a_huge_change_hides_no_other() {
     let huge = [
         ("lines", json!("\n".repeat(100_000))),
         ("characters", json!("x".repeat(1 << 20))),
-        ("members", json!((0..3000).map(|n| (n.to_string(), json!(n))).collect::<serde_json::Map<_, _>>())),
+        (
+            "members",
+            json!((0..3000).map(|n| (n.to_string(), json!(n))).collect::<serde_json::Map<_, _>>()),
+        ),
         ("list", json!(vec!["x"; 100_000])),
     ];
     for (name, value) in huge {
@@ -167,19 +192,29 @@ fn a_huge_change_hides_no_other() {
         let bare = |name: &str| component(&json!({ "name": name, "description": "" }));
         let mut old = bare("a");
         old.tools.extend(bare("t").tools);
-        let Page { lines, is_cut } = Difference { old: Some(&old), new: &new }.page(&BTreeSet::new(), shown);
+        let Page { lines, is_cut } =
+            Difference { old: Some(&old), new: &new }.page(&BTreeSet::new(), shown);
         assert_eq!(is_cut, name != "members", "{name}");
         let count = |line: &str| lines.iter().filter(|shown| *shown == line).count();
         for line in ["  tool a: changed", "  tool t: changed"] {
             assert_eq!(count(line), 1, "{name}: {line}");
         }
-        for line in ["    /needs/0/pattern", "      + \"Greets.\"", "    /parameters/properties/a~1b/enum"] {
+        for line in
+            ["    /needs/0/pattern", "      + \"Greets.\"", "    /parameters/properties/a~1b/enum"]
+        {
             assert_eq!(count(line), 2, "{name}: {line}");
         }
-        let markers = lines.iter().filter(|line| line.contains(" more characters: `--json` has all)")).count();
+        let markers = lines
+            .iter()
+            .filter(|line| line.contains(" more characters: `--json` has all)"))
+            .count();
         assert_eq!(markers, usize::from(is_cut), "{name}");
         let members = value.as_object().map_or(0, |members| 2 * members.len());
-        assert!(lines.len() < MAX_LINES + 100 + members && lines.len() > members, "{name}: {}", lines.len());
+        assert!(
+            lines.len() < MAX_LINES + 100 + members && lines.len() > members,
+            "{name}: {}",
+            lines.len()
+        );
     }
 }
 
@@ -188,27 +223,36 @@ fn a_huge_change_hides_no_other() {
 fn the_largest_description_is_shown_whole() {
     let [old, new] = ["o", "n"].map(|letter| {
         let mut definition = definition();
-        definition["description"] = format!("{}\n{}", letter.repeat(3000), letter.repeat(1095)).into();
+        definition["description"] =
+            format!("{}\n{}", letter.repeat(3000), letter.repeat(1095)).into();
         component(&definition)
     });
-    let Page { lines, is_cut } = Difference { old: Some(&old), new: &new }.page(&BTreeSet::new(), shown);
+    let Page { lines, is_cut } =
+        Difference { old: Some(&old), new: &new }.page(&BTreeSet::new(), shown);
     assert_eq!((lines.concat().matches('n').count() >= 4095, is_cut), (true, false));
 }
 
 /// What a description in words leaves out is shown with its place: text of its author's, wherever it is.
 #[test]
 fn of_a_definition_what_was_not_shown_is_left() {
-    let shown =
-        "tool t\n  Greets. Twice.\n    a/b  \"x\" | \"y\"  optional  who\n  needs http GET https://a.example: r";
+    let shown = "tool t\n  Greets. Twice.\n    a/b  \"x\" | \"y\"  optional  who\n  needs http GET https://a.example: r";
     for (place, value, expected) in [
         ("/description", json!("Greets. Twice."), &[][..]),
-        ("/description", json!("Greets.\u{200b} Twice."), &[r#"description: "Greets.\u{200b} Twice.""#]),
+        (
+            "/description",
+            json!("Greets.\u{200b} Twice."),
+            &[r#"description: "Greets.\u{200b} Twice.""#],
+        ),
         (
             "/parameters/properties/a~1b/description",
             json!("who, and your keys"),
             &["parameter a/b, description: \"who, and your keys\""],
         ),
-        ("/parameters/properties/a~1b/enum", json!(["x", "read"]), &["parameter a/b, enum: [\"x\",\"read\"]"]),
+        (
+            "/parameters/properties/a~1b/enum",
+            json!(["x", "read"]),
+            &["parameter a/b, enum: [\"x\",\"read\"]"],
+        ),
         (
             "/parameters/properties",
             json!({ "send your keys": { "type": "string" } }),
@@ -226,7 +270,8 @@ fn of_a_definition_what_was_not_shown_is_left() {
         let mut definition = definition();
         definition["attributes"] = json!({});
         definition["extensions"] = json!({});
-        definition["parameters"] = json!({ "properties": { "a/b": { "enum": ["x", "y"], "description": "who" } } });
+        definition["parameters"] =
+            json!({ "properties": { "a/b": { "enum": ["x", "y"], "description": "who" } } });
         *definition.pointer_mut(place).unwrap() = value;
         let definition: Definition = serde_json::from_value(definition).unwrap();
         let Page { lines, is_cut } = Page::of_rest(&definition, shown);
@@ -254,24 +299,32 @@ fn a_changed_configuration_is_shown_by_section_and_line() {
     let Page { lines, .. } = Page::of_texts(Some(old), &added);
     let at = old.lines().count() + 2;
     assert_eq!(lines[0], format!("    [tenants.zzz], line {at}"), "{lines:?}");
-    assert_eq!(Page::of_texts(None, "a = \"b\"\n\u{202e}").lines, ["    | a = \"b\"", r"    | \u{202e}"]);
+    assert_eq!(
+        Page::of_texts(None, "a = \"b\"\n\u{202e}").lines,
+        ["    | a = \"b\"", r"    | \u{202e}"]
+    );
 }
 
 /// They are no part of what is approved. A line that only looks like a comment is shown with all others.
 #[test]
 fn a_line_that_means_nothing_is_left_out() {
-    let note = |lines: usize| format!("    ({lines} lines that are comments or empty are left out)");
+    let note =
+        |lines: usize| format!("    ({lines} lines that are comments or empty are left out)");
     let text = "# c\n\n[components.a] # why\n  # c\nkv = [\n  # c\n  \"x\"\n]\n";
-    let shown = ["[components.a] # why", "kv = [", "  \"x\"", "]"].map(|line| format!("    | {line}"));
+    let shown =
+        ["[components.a] # why", "kv = [", "  \"x\"", "]"].map(|line| format!("    | {line}"));
     assert_eq!(Page::of_texts(None, text).lines, [shown.as_slice(), &[note(4)]].concat());
     assert_eq!(Page::of_texts(None, "# c\n#[host]\n").lines, [note(2)]);
     assert_eq!(
         Page::of_texts(None, "# c\nx = 1\n").lines,
         ["    | x = 1", "    (1 line that is a comment or empty is left out)"]
     );
-    let Page { lines, .. } = Page::of_texts(Some(text), &text.replace("  # c\n", "").replace("\"x\"", "\"y\""));
+    let Page { lines, .. } =
+        Page::of_texts(Some(text), &text.replace("  # c\n", "").replace("\"x\"", "\"y\""));
     assert_eq!(lines, ["    [components.a] # why, line 5", "      -   \"x\"", "      +   \"y\""]);
-    for text in ["a = \"\"\"\n# no comment\n\"\"\"\n# c\n", "a = \'\'\'x\n\n\'\'\'", "not = = toml\n# c"] {
+    for text in
+        ["a = \"\"\"\n# no comment\n\"\"\"\n# c\n", "a = \'\'\'x\n\n\'\'\'", "not = = toml\n# c"]
+    {
         let whole: Vec<_> = text.lines().map(|line| format!("    | {line}")).collect();
         assert_eq!(Page::of_texts(None, text).lines, whole);
         let longer = text.replacen('\n', "\n# come\n", 1);
@@ -289,5 +342,7 @@ fn an_empty_list_of_needs_is_told_once() {
     let lines = |shown: &str| Page::of_rest(&definition, shown).lines;
     let told = |lines: Vec<String>| lines.iter().any(|line| line.trim() == "needs: []");
     assert!(told(lines("tool t")));
-    assert!(!told(lines("tool t\n  needs nothing: its list of needs is empty, so it can use no grant")));
+    assert!(!told(lines(
+        "tool t\n  needs nothing: its list of needs is empty, so it can use no grant"
+    )));
 }

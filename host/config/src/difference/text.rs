@@ -61,19 +61,22 @@ fn whole(lines: &[Line<'_>], of: usize) -> Vec<String> {
 
 /// The lines of a file that went and came, each group below its section and line.
 fn changed_lines(old: &[Line<'_>], new: &[Line<'_>]) -> Vec<String> {
-    let [before, now] = [old, new].map(|lines| lines.iter().map(|line| line.text).collect::<Vec<_>>());
+    let [before, now] =
+        [old, new].map(|lines| lines.iter().map(|line| line.text).collect::<Vec<_>>());
     let difference = TextDiff::configure().timeout(PATIENCE).diff_slices(&before, &now);
     let mut lines = Vec::new();
     for op in difference.ops().iter().filter(|op| op.tag() != DiffTag::Equal) {
         let (gone, came) = (op.old_range(), op.new_range());
         // Lines that only went have their place in the text before.
-        let (text, range, is_before) = if came.is_empty() { (old, &gone, " before") } else { (new, &came, "") };
+        let (text, range, is_before) =
+            if came.is_empty() { (old, &gone, " before") } else { (new, &came, "") };
         // Where all lines are compared, an added section often begins with an empty one, which belongs to no other.
         let is_empty = |at: &usize| text.get(*at).is_some_and(|line| line.text.trim().is_empty());
         let first = range.clone().find(|at| !is_empty(at)).unwrap_or(range.start);
         let until_here = text.get(..=first).unwrap_or(text);
         let section = until_here.iter().rfind(|line| line.text.starts_with('['));
-        let section = section.map(|line| format!("{}, ", line.shown.trim_end())).unwrap_or_default();
+        let section =
+            section.map(|line| format!("{}, ", line.shown.trim_end())).unwrap_or_default();
         let number = text.get(first).map_or(first + 1, |line| line.number);
         lines.push(format!("    {section}line {number}{is_before}"));
         let signed = |sign: char, lines: Option<&[Line<'_>]>| -> Vec<_> {

@@ -8,8 +8,17 @@ use super::*;
 fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
     let dir = tempfile::tempdir().unwrap();
     let pipe = dir.path().join("component.wasm");
-    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
-    for failure in [open_what_is_there(&pipe, "a hint").unwrap_err(), open(&pipe, "a hint").unwrap_err()] {
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .unwrap();
+    for failure in
+        [open_what_is_there(&pipe, "a hint").unwrap_err(), open(&pipe, "a hint").unwrap_err()]
+    {
         assert!(failure.message().ends_with("is a pipe, not a file"), "{}", failure.message());
     }
 }

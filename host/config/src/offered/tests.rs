@@ -23,7 +23,9 @@ fn a_tenant_is_offered_the_tools_that_its_patterns_name() {
         ("tools = [\"notes_*\", \"notes_add\", \"Greet\"]", &["notes_add", "notes_list"]),
     ] {
         let config = read(&format!("[tenants.acme]\n{section}\n[tenants.other]\n")).unwrap();
-        let offered = |tenant| TOOLS.into_iter().filter(|tool| config.offers(tenant, tool)).collect::<Vec<_>>();
+        let offered = |tenant| {
+            TOOLS.into_iter().filter(|tool| config.offers(tenant, tool)).collect::<Vec<_>>()
+        };
         assert_eq!(offered(Some("acme")), expected, "{section}");
         assert_eq!([offered(Some("other")), offered(None)], [TOOLS, TOOLS], "{section}");
     }
@@ -37,8 +39,16 @@ fn lists_that_cannot_be_are_errors_with_their_place() {
         ("[tenants.acme]\ntools = [\"*\"]\n", (4, 10), "must not match every tool"),
         ("[tenants.acme]\ntools = [\"a*b\"]\n", (4, 10), "only at the end"),
         ("[tenants.acme]\ntools = [\"greet\", \"\"]\n", (4, 19), "name is missing"),
-        ("[tenants.acme]\ntools = [\"own greet\"]\n", (4, 10), "`own` is only for grants of `invoke`"),
-        ("[components.notes.tools.notes]\ntools = [\"greet\"]\n", (4, 9), "a single tool cannot have a list of tools"),
+        (
+            "[tenants.acme]\ntools = [\"own greet\"]\n",
+            (4, 10),
+            "`own` is only for grants of `invoke`",
+        ),
+        (
+            "[components.notes.tools.notes]\ntools = [\"greet\"]\n",
+            (4, 9),
+            "a single tool cannot have a list of tools",
+        ),
     ] {
         let problems = read(text).unwrap_err();
         let [problem] = problems.as_slice() else { panic!("{text}: {problems:?}") };
@@ -51,10 +61,16 @@ fn lists_that_cannot_be_are_errors_with_their_place() {
 fn names_that_no_tool_has_are_found_and_patterns_are_for_tools_to_come() {
     let config =
         read("[tenants.acme]\ntools = [\"grete\", \"greet\", \"later_*\", \"unlike\"]\n[tenants.other]\n").unwrap();
-    let unknown = config.offered.values().flat_map(|offered| offered.unknown(["greet", "notes"].into_iter())).collect();
+    let unknown = config
+        .offered
+        .values()
+        .flat_map(|offered| offered.unknown(["greet", "notes"].into_iter()))
+        .collect();
     let unknown = in_order(unknown);
-    let told: Vec<_> =
-        unknown.iter().map(|problem| (problem.column, problem.message.as_str(), problem.hint.as_str())).collect();
+    let told: Vec<_> = unknown
+        .iter()
+        .map(|problem| (problem.column, problem.message.as_str(), problem.hint.as_str()))
+        .collect();
     let message = |name| format!("`tools` has the name `{name}`, and no component has such a tool");
     assert_eq!(
         told,

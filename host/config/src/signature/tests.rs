@@ -16,7 +16,8 @@ BvfWtS1px2Wss/RkYBkdmHig4fCQ==
 ";
 const BYTES: &[u8] = b"the bytes of a tool";
 /// The key, as its `.pub` file has it.
-const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAhITCbA32ZEFBGN6Qcm45FUJOeR7gDDYklXtSSDfy1e test";
+const KEY: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAhITCbA32ZEFBGN6Qcm45FUJOeR7gDDYklXtSSDfy1e test";
 /// As `ssh-keygen -l` shows it.
 const FINGERPRINT: &str = "SHA256:uAOiuJ2WXyhiKceeLtZBPeLnfavhu/b5B0wLxWtTIVI";
 
@@ -37,14 +38,25 @@ fn public(seed: u8) -> String {
 
 #[test]
 fn a_signature_of_ssh_keygen_is_one() {
-    let publishers = publishers(&[("acme", KEY, Trust::Good), ("other", &public(1), Trust::Good)]).unwrap();
+    let publishers =
+        publishers(&[("acme", KEY, Trust::Good), ("other", &public(1), Trust::Good)]).unwrap();
     let signer = Signer { publisher: "acme".to_owned(), key: FINGERPRINT.to_owned() };
-    for (text, by) in [(SIGNATURE, None), (SIGNATURE, Some("acme")), (&SIGNATURE.replace('\n', "\r\n"), None)] {
-        assert_eq!(publishers.judge(Some(text.as_bytes()), BYTES, by), Ok(signer.clone()), "{by:?}");
+    for (text, by) in
+        [(SIGNATURE, None), (SIGNATURE, Some("acme")), (&SIGNATURE.replace('\n', "\r\n"), None)]
+    {
+        assert_eq!(
+            publishers.judge(Some(text.as_bytes()), BYTES, by),
+            Ok(signer.clone()),
+            "{by:?}"
+        );
     }
     for hash in [HashAlg::Sha256, HashAlg::Sha512] {
         let text = key(1).sign(NAMESPACE, hash, BYTES).unwrap().to_pem(LineEnding::LF).unwrap();
-        assert_eq!(publishers.judge(Some(text.as_bytes()), BYTES, None).unwrap().publisher, "other", "{hash}");
+        assert_eq!(
+            publishers.judge(Some(text.as_bytes()), BYTES, None).unwrap().publisher,
+            "other",
+            "{hash}"
+        );
     }
 }
 
@@ -59,7 +71,10 @@ fn no_character_of_a_signature_can_be_changed_or_left_out() {
         text.remove(at);
         // The last line may end without its end.
         assert!(judge(&text, BYTES).is_err() || at == SIGNATURE.len() - 1, "{at}");
-        assert!(judge(&SIGNATURE.as_bytes()[..at], BYTES).is_err() || at == SIGNATURE.len() - 1, "{at}");
+        assert!(
+            judge(&SIGNATURE.as_bytes()[..at], BYTES).is_err() || at == SIGNATURE.len() - 1,
+            "{at}"
+        );
     }
     for bytes in [&BYTES[1..], &BYTES[..BYTES.len() - 1], b"", &[BYTES, b"\0"].concat()] {
         assert_eq!(judge(SIGNATURE.as_bytes(), bytes), Err(Fault::OtherBytes));
@@ -83,9 +98,16 @@ fn a_key_is_one_publishers_and_revoked_for_good() {
     ] {
         assert_eq!(publishers(keys).err(), expected, "{keys:?}");
     }
-    let text = key(1).sign(NAMESPACE, HashAlg::Sha512, BYTES).unwrap().to_pem(LineEnding::LF).unwrap();
-    for keys in [[("a", own.as_str(), Good), ("a", &own, Revoked)], [("a", &own, Revoked), ("a", &own, Good)]] {
+    let text =
+        key(1).sign(NAMESPACE, HashAlg::Sha512, BYTES).unwrap().to_pem(LineEnding::LF).unwrap();
+    for keys in [
+        [("a", own.as_str(), Good), ("a", &own, Revoked)],
+        [("a", &own, Revoked), ("a", &own, Good)],
+    ] {
         let judged = publishers(&keys).unwrap().judge(Some(text.as_bytes()), BYTES, Some("a"));
-        assert!(matches!(judged, Err(Fault::Revoked(signer)) if signer.publisher == "a"), "{keys:?}");
+        assert!(
+            matches!(judged, Err(Fault::Revoked(signer)) if signer.publisher == "a"),
+            "{keys:?}"
+        );
     }
 }

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use toolcell::{CallResult, Limits, Refusal};
-use toolcell_config::{Configuration, Error, Loaded, Lock, Reason, Reloaded, Reloader, Serving, Unapproved};
+use toolcell_config::{
+    Configuration, Error, Loaded, Lock, Reason, Reloaded, Reloader, Serving, Unapproved,
+};
 use toolcell_test_guests::asker;
 
 use place::{Place, TWO, called, description, names, problems, rebuilt, tool};
@@ -23,15 +25,30 @@ async fn a_component_that_cannot_be_served_does_not_stop_the_others() {
     type Break = fn(&Place);
     let cases: &[(&str, Break, Reason, Serving)] = &[
         ("", |place| place.write("three.wasm", ""), Reason::NotApproved, Serving::Nothing),
-        ("", |place| place.write("one.wasm", tool("one", "Other.")), Reason::Changed, Serving::Approved),
-        ("", |place| place.write("one.wasm", rebuilt(&tool("one", "The first."))), Reason::Rebuilt, Serving::Current),
+        (
+            "",
+            |place| place.write("one.wasm", tool("one", "Other.")),
+            Reason::Changed,
+            Serving::Approved,
+        ),
+        (
+            "",
+            |place| place.write("one.wasm", rebuilt(&tool("one", "The first."))),
+            Reason::Rebuilt,
+            Serving::Current,
+        ),
         (
             granted,
             |place| place.write("one.wasm", rebuilt(&tool("one", "The first."))),
             Reason::Changed,
             Serving::Approved,
         ),
-        ("", |place| place.write("one.wasm", "no component"), Reason::NotLoadable, Serving::Approved),
+        (
+            "",
+            |place| place.write("one.wasm", "no component"),
+            Reason::NotLoadable,
+            Serving::Approved,
+        ),
         (
             "",
             |place| fs::remove_file(place.path().join("project/one.wasm")).expect("no error"),
@@ -49,7 +66,11 @@ async fn a_component_that_cannot_be_served_does_not_stop_the_others() {
             |place| {
                 place.write(
                     "toolcell.toml",
-                    TWO.replacen("one.wasm\"", &format!("one.wasm\"\ndigest = \"sha256:{}\"", "0".repeat(64)), 1),
+                    TWO.replacen(
+                        "one.wasm\"",
+                        &format!("one.wasm\"\ndigest = \"sha256:{}\"", "0".repeat(64)),
+                        1,
+                    ),
                 )
             },
             Reason::OtherDigest,
@@ -81,7 +102,8 @@ async fn a_component_that_cannot_be_served_does_not_stop_the_others() {
         let problem = &loaded.problems()[0];
         assert!(!problem.hint().is_empty() && !problem.reason.code().is_empty(), "{problem}");
         assert!(problem.file.ends_with("toolcell.toml") && problem.line > 0, "{problem}");
-        let expected: &[&str] = if *serving == Serving::Nothing { &["two"] } else { &["one", "two"] };
+        let expected: &[&str] =
+            if *serving == Serving::Nothing { &["two"] } else { &["one", "two"] };
         assert_eq!(names(&loaded), expected, "{problem}");
         assert!(matches!(called(&loaded, "two", None).await, CallResult::Outcome(_)));
         if *serving == Serving::Approved {
@@ -125,15 +147,27 @@ async fn limits_and_tenants_are_those_of_the_configuration() {
     place.approve(&["one", "two"]).await;
     let loaded = place.load().await;
     let limits = |tool: &str| loaded.registry().get(tool).expect("no error").limits();
-    assert_eq!((limits("one").timeout, limits("two").timeout), (Limits::default().timeout, Duration::from_secs(120)));
+    assert_eq!(
+        (limits("one").timeout, limits("two").timeout),
+        (Limits::default().timeout, Duration::from_secs(120))
+    );
     assert_eq!((limits("one").fuel, limits("two").fuel), (Limits::default().fuel, 1_000_000));
     assert_eq!(loaded.tenants().keys().collect::<Vec<_>>(), ["acme", "apart", "other"]);
     assert!(matches!(called(&loaded, "one", Some("other")).await, CallResult::Outcome(_)));
-    assert!(matches!(called(&loaded, "one", Some("acme")).await, CallResult::Refusal(Refusal::InvalidArguments(_))));
-    assert!(matches!(called(&loaded, "one", Some("unknown")).await, CallResult::Refusal(Refusal::UnknownTenant)));
+    assert!(matches!(
+        called(&loaded, "one", Some("acme")).await,
+        CallResult::Refusal(Refusal::InvalidArguments(_))
+    ));
+    assert!(matches!(
+        called(&loaded, "one", Some("unknown")).await,
+        CallResult::Refusal(Refusal::UnknownTenant)
+    ));
     assert!(matches!(called(&loaded, "one", None).await, CallResult::Refusal(Refusal::NoTenant)));
     // What has to be in a process of its own is not done in this one.
-    assert!(matches!(called(&loaded, "one", Some("apart")).await, CallResult::Refusal(Refusal::NotVisible)));
+    assert!(matches!(
+        called(&loaded, "one", Some("apart")).await,
+        CallResult::Refusal(Refusal::NotVisible)
+    ));
     assert_eq!(problems(&loaded), [("", Reason::NeedsProcess, Serving::Nothing)]);
     place.write("toolcell.toml", format!("[host]\nisolation = \"process\"\n{TWO}"));
     assert!(names(&place.load().await).is_empty());
@@ -141,15 +175,23 @@ async fn limits_and_tenants_are_those_of_the_configuration() {
 
 #[tokio::test]
 async fn a_tenant_calls_the_tools_that_it_is_offered() {
-    let place = Place::new(&format!("{TWO}[tenants.acme]\ntools = [\"one\", \"tow\"]\n[tenants.other]\n"));
+    let place =
+        Place::new(&format!("{TWO}[tenants.acme]\ntools = [\"one\", \"tow\"]\n[tenants.other]\n"));
     place.approve(&["one", "two"]).await;
     let loaded = place.load().await;
     assert!(matches!(called(&loaded, "one", Some("acme")).await, CallResult::Outcome(_)));
-    assert!(matches!(called(&loaded, "two", Some("acme")).await, CallResult::Refusal(Refusal::NotVisible)));
+    assert!(matches!(
+        called(&loaded, "two", Some("acme")).await,
+        CallResult::Refusal(Refusal::NotVisible)
+    ));
     assert!(matches!(called(&loaded, "two", Some("other")).await, CallResult::Outcome(_)));
     assert_eq!(loaded.tenants()["acme"].tools.patterns().expect("a list"), ["one", "tow"]);
     let problem = &loaded.problems()[0];
-    assert_eq!((problem.tenant.as_deref(), problem.reason), (Some("acme"), Reason::UnknownTool), "{problem}");
+    assert_eq!(
+        (problem.tenant.as_deref(), problem.reason),
+        (Some("acme"), Reason::UnknownTool),
+        "{problem}"
+    );
     assert!(problem.hint().contains("did you mean `two`?"), "{problem}");
 }
 
@@ -165,11 +207,14 @@ async fn what_has_not_changed_is_not_loaded_again() {
     place.write("toolcell.toml", format!("{TWO}[components.one.limits]\nfuel = 1000000\n"));
     let reloaded = reloader.reload().await.expect("no error");
     assert_eq!(reloaded.replaced.iter().collect::<Vec<_>>(), ["two"]);
-    assert!(reloaded.definitions_changed && reloaded.added.is_empty() && reloaded.removed.is_empty());
+    assert!(
+        reloaded.definitions_changed && reloaded.added.is_empty() && reloaded.removed.is_empty()
+    );
     let after = reloader.loaded();
     // There is no cache: what is loaded again is compiled again, which never takes the same time to the nanosecond.
-    let compiled =
-        |loaded: &Loaded, name: &str| loaded.component(name).expect("no error").compile_time().expect("no error");
+    let compiled = |loaded: &Loaded, name: &str| {
+        loaded.component(name).expect("no error").compile_time().expect("no error")
+    };
     assert_eq!(compiled(&before, "one"), compiled(&after, "one"));
     assert_ne!(compiled(&before, "two"), compiled(&after, "two"));
     assert_eq!(after.registry().get("one").expect("no error").limits().fuel, 1_000_000);
@@ -179,9 +224,13 @@ async fn what_has_not_changed_is_not_loaded_again() {
         ("The second.".into(), "The other second.".into())
     );
     assert!(matches!(called(&before, "two", None).await, CallResult::Outcome(_)));
-    place.write("toolcell.toml", "[components.one]\npath = \"one.wasm\"\n[components.one.grants]\nscratch = true\n");
+    place.write(
+        "toolcell.toml",
+        "[components.one]\npath = \"one.wasm\"\n[components.one.grants]\nscratch = true\n",
+    );
     let reloaded = reloader.reload().await.expect("no error");
-    let (replaced, removed): (Vec<_>, Vec<_>) = (reloaded.replaced.iter().collect(), reloaded.removed.iter().collect());
+    let (replaced, removed): (Vec<_>, Vec<_>) =
+        (reloaded.replaced.iter().collect(), reloaded.removed.iter().collect());
     assert_eq!(
         (replaced, removed),
         (vec![&"one".to_owned()], vec![&"two".to_owned()]),
@@ -222,7 +271,8 @@ async fn a_change_of_a_file_is_noticed() {
          http = [\"https://a.example\"]\n"
     ));
     place.write("token", "a-value-of-a-token");
-    fs::set_permissions(place.path().join("project/token"), fs::Permissions::from_mode(0o600)).expect("no error");
+    fs::set_permissions(place.path().join("project/token"), fs::Permissions::from_mode(0o600))
+        .expect("no error");
     place.approve(&["one", "two"]).await;
     let reloader = place.reloader().await;
     let mut changes = std::pin::pin!(reloader.changes(Duration::from_millis(5)));
@@ -239,15 +289,25 @@ async fn a_change_of_a_file_is_noticed() {
 #[tokio::test]
 async fn a_configuration_that_was_found_is_used_as_it_was_approved() {
     let place = Place::new(TWO);
-    let find =
-        || Configuration::find(place.options().with_current_dir(place.path().join("project"))).expect("no error");
+    let find = || {
+        Configuration::find(place.options().with_current_dir(place.path().join("project")))
+            .expect("no error")
+    };
     let engines = place.engines();
     let loaded = find().load(&engines).await.expect("no error");
     // One problem, of the file.
     assert_eq!(problems(&loaded), [("", Reason::ConfigurationNotApproved, Serving::Nothing)]);
     let problem = &loaded.problems()[0];
-    assert!(problem.to_string().ends_with("you have not approved this configuration in its present form"), "{problem}");
-    assert_eq!(problem.hint(), "run `toolcell approve`: it shows the configuration and asks for your approval");
+    assert!(
+        problem
+            .to_string()
+            .ends_with("you have not approved this configuration in its present form"),
+        "{problem}"
+    );
+    assert_eq!(
+        problem.hint(),
+        "run `toolcell approve`: it shows the configuration and asks for your approval"
+    );
     let configuration = find();
     let one = configuration.shown(&engines, "one").await.expect("no error");
     configuration
@@ -257,6 +317,9 @@ async fn a_configuration_that_was_found_is_used_as_it_was_approved() {
     assert_eq!(names(&reloader.loaded()), ["one"]);
     place.write("toolcell.toml", format!("{TWO}[components.one.grants]\nscratch = true\n"));
     let error = reloader.reload().await.unwrap_err();
-    assert!(matches!(error, Error::NotApproved { what: Unapproved::Configuration, .. }), "{error:?}");
+    assert!(
+        matches!(error, Error::NotApproved { what: Unapproved::Configuration, .. }),
+        "{error:?}"
+    );
     assert_eq!(names(&reloader.loaded()), ["one"]);
 }

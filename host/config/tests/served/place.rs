@@ -5,11 +5,14 @@ use std::path::Path;
 
 use tempfile::TempDir;
 use toolcell::{CallContext, CallOptions, CallResult, ToolCall};
-use toolcell_config::{Configuration, Engines, Loaded, Lock, ReadOptions, Reason, Reloader, Serving};
+use toolcell_config::{
+    Configuration, Engines, Loaded, Lock, ReadOptions, Reason, Reloader, Serving,
+};
 use toolcell_test_guests::{Answer, Hostile};
 
 /// Two components without grants.
-pub(crate) const TWO: &str = "[components.one]\npath = \"one.wasm\"\n[components.two]\npath = \"two.wasm\"\n";
+pub(crate) const TWO: &str =
+    "[components.one]\npath = \"one.wasm\"\n[components.two]\npath = \"two.wasm\"\n";
 
 /// A component with one tool.
 pub(crate) fn tool(name: &'static str, description: &'static str) -> Vec<u8> {
@@ -51,7 +54,8 @@ impl Place {
     }
 
     pub(crate) fn read(&self) -> Configuration {
-        Configuration::read_with(self.path().join("project/toolcell.toml"), self.options()).expect("no error")
+        Configuration::read_with(self.path().join("project/toolcell.toml"), self.options())
+            .expect("no error")
     }
 
     pub(crate) fn engines(&self) -> Engines {
@@ -63,9 +67,14 @@ impl Place {
         let (configuration, engines) = (self.read(), self.engines());
         let mut seen = Vec::new();
         for name in names {
-            seen.push(((*name).to_owned(), configuration.shown(&engines, name).await.expect("no error")));
+            seen.push((
+                (*name).to_owned(),
+                configuration.shown(&engines, name).await.expect("no error"),
+            ));
         }
-        configuration.approve(&Lock::beside(&configuration).expect("no error"), &seen, &[]).expect("no error");
+        configuration
+            .approve(&Lock::beside(&configuration).expect("no error"), &seen, &[])
+            .expect("no error");
     }
 
     pub(crate) async fn load(&self) -> Loaded {
@@ -86,12 +95,21 @@ pub(crate) fn description(loaded: &Loaded, tool: &str) -> String {
 }
 
 pub(crate) fn problems(loaded: &Loaded) -> Vec<(&str, Reason, Serving)> {
-    loaded.problems().iter().map(|problem| (problem.component.as_str(), problem.reason, problem.serving)).collect()
+    loaded
+        .problems()
+        .iter()
+        .map(|problem| (problem.component.as_str(), problem.reason, problem.serving))
+        .collect()
 }
 
 pub(crate) async fn called(loaded: &Loaded, tool: &str, tenant: Option<&str>) -> CallResult {
     let mut context = CallContext::default();
     context.tenant = tenant.map(str::to_owned);
     let options = CallOptions::default().with_context(context);
-    loaded.registry().call(loaded.executor(), ToolCall::new("1", tool, "{}"), options).await.expect("no error").result
+    loaded
+        .registry()
+        .call(loaded.executor(), ToolCall::new("1", tool, "{}"), options)
+        .await
+        .expect("no error")
+        .result
 }

@@ -56,7 +56,9 @@ const CHANGES: [Change; 11] = [
     }),
     Change {
         is_used: false,
-        ..change("a configuration that is not TOML", "1", |place| place.write("toolcell.toml", "[components.one"))
+        ..change("a configuration that is not TOML", "1", |place| {
+            place.write("toolcell.toml", "[components.one")
+        })
     },
     Change {
         is_used: false,
@@ -68,7 +70,8 @@ const CHANGES: [Change; 11] = [
     Change {
         is_used: false,
         ..change("a lock of another version", "1", |place| {
-            fs::copy(place.path().join("project/toolcell.lock"), place.path().join("lock")).expect("no error");
+            fs::copy(place.path().join("project/toolcell.lock"), place.path().join("lock"))
+                .expect("no error");
             place.write("toolcell.lock", "version = 2\n");
         })
     },
@@ -77,16 +80,22 @@ const CHANGES: [Change; 11] = [
     }),
     Change {
         problem: Some(Reason::NotLoadable),
-        ..change("a file that is no component", "1", |place| place.write("one.wasm", "no component"))
+        ..change("a file that is no component", "1", |place| {
+            place.write("one.wasm", "no component")
+        })
     },
     Change {
         problem: Some(Reason::Rebuilt),
-        ..change("other code with an equal definition", "2", |place| place.write("one.wasm", version("Tells.", "2")))
+        ..change("other code with an equal definition", "2", |place| {
+            place.write("one.wasm", version("Tells.", "2"))
+        })
     },
     Change { is_approved: true, ..change("the approval of that code", "2", |_| {}) },
     Change {
         problem: Some(Reason::Changed),
-        ..change("another definition, which waits", "2", |place| place.write("one.wasm", version("Lies.", "3")))
+        ..change("another definition, which waits", "2", |place| {
+            place.write("one.wasm", version("Lies.", "3"))
+        })
     },
     Change { is_approved: true, ..change("the approval of that definition", "3", |_| {}) },
 ];
@@ -124,10 +133,12 @@ async fn calls_go_on_while_files_change() {
             if change.is_approved {
                 place.approve(&["one"]).await;
             }
-            let reloaded = changes.next().await.unwrap_or_else(|| panic!("{}: the watch ended", change.what));
+            let reloaded =
+                changes.next().await.unwrap_or_else(|| panic!("{}: the watch ended", change.what));
             assert_eq!(reloaded.is_ok(), change.is_used, "{}: {reloaded:?}", change.what);
             let loaded = reloader.loaded();
-            let reasons: Vec<_> = problems(&loaded).into_iter().map(|(_, reason, _)| reason).collect();
+            let reasons: Vec<_> =
+                problems(&loaded).into_iter().map(|(_, reason, _)| reason).collect();
             assert_eq!(reasons, Vec::from_iter(change.problem), "{}", change.what);
             assert_eq!(answer(&loaded).await, change.answer, "{}", change.what);
             last = change.answer;

@@ -18,19 +18,30 @@ async fn a_changed_definition_waits_while_the_approved_version_goes_on() {
     assert_eq!(reloader.reload().await.expect("no error"), Reloaded::default());
     let changed = [("one", Reason::Changed, Serving::Approved)];
     let waiting = reloader.loaded();
-    assert_eq!((problems(&waiting), description(&waiting, "one")), (changed.to_vec(), "The first.".to_owned()));
+    assert_eq!(
+        (problems(&waiting), description(&waiting, "one")),
+        (changed.to_vec(), "The first.".to_owned())
+    );
     assert!(matches!(called(&waiting, "one", None).await, CallResult::Outcome(_)));
     // After a restart the approved version comes from the state directory.
     let restarted = place.load().await;
-    assert_eq!((problems(&restarted), description(&restarted, "one")), (changed.to_vec(), "The first.".to_owned()));
+    assert_eq!(
+        (problems(&restarted), description(&restarted, "one")),
+        (changed.to_vec(), "The first.".to_owned())
+    );
     place.approve(&["one"]).await;
     assert!(reloader.reload().await.expect("no error").definitions_changed);
-    assert_eq!((problems(&reloader.loaded()), description(&reloader.loaded(), "one")), (vec![], "Changed.".to_owned()));
+    assert_eq!(
+        (problems(&reloader.loaded()), description(&reloader.loaded(), "one")),
+        (vec![], "Changed.".to_owned())
+    );
     // What is kept counts by its digest alone.
     place.write("one.wasm", tool("one", "Unapproved."));
     let kept = place.path().join("state/versions");
     for project in fs::read_dir(kept).expect("no error") {
-        for version in fs::read_dir(project.expect("no error").path().join("one")).expect("no error") {
+        for version in
+            fs::read_dir(project.expect("no error").path().join("one")).expect("no error")
+        {
             let version = version.expect("no error").path();
             if version.extension().is_some_and(|ending| ending == "wasm") {
                 fs::write(version, rebuilt(&tool("one", "Changed."))).expect("no error");
@@ -43,7 +54,8 @@ async fn a_changed_definition_waits_while_the_approved_version_goes_on() {
 #[tokio::test]
 async fn the_version_before_becomes_current_again() {
     let place = Place::new(TWO);
-    let versions = ["The first.", "The next.", "The last."].map(|description| tool("one", description));
+    let versions =
+        ["The first.", "The next.", "The last."].map(|description| tool("one", description));
     for version in &versions {
         place.write("one.wasm", version);
         place.approve(&["one", "two"]).await;
@@ -83,7 +95,10 @@ async fn the_version_before_becomes_current_again() {
     place.write("one.wasm", tool("one", "After."));
     place.approve(&["one"]).await;
     let digest = Lock::beside(&place.read()).expect("no error").components["one"].digest.clone();
-    place.write("toolcell.toml", TWO.replacen("one.wasm\"", &format!("one.wasm\"\ndigest = \"{digest}\""), 1));
+    place.write(
+        "toolcell.toml",
+        TWO.replacen("one.wasm\"", &format!("one.wasm\"\ndigest = \"{digest}\""), 1),
+    );
     assert!(matches!(place.read().rollback("one"), Err(Error::OtherDigest(_))));
 }
 
@@ -93,10 +108,14 @@ async fn a_kept_version_is_signed_as_the_configuration_demands_now() {
     let key = PrivateKey::from(Ed25519Keypair::from_seed(&[7; 32]));
     let public = key.public_key().to_openssh().expect("no error");
     let signed = |bytes: &[u8]| {
-        key.sign("toolcell", HashAlg::Sha512, bytes).expect("no error").to_pem(LineEnding::LF).expect("no error")
+        key.sign("toolcell", HashAlg::Sha512, bytes)
+            .expect("no error")
+            .to_pem(LineEnding::LF)
+            .expect("no error")
     };
     let configuration = |revoked: &str| {
-        let publisher = format!("[publishers.acme]\nkeys = [\"{public}\"]\nrevoked = [{revoked}]\n");
+        let publisher =
+            format!("[publishers.acme]\nkeys = [\"{public}\"]\nrevoked = [{revoked}]\n");
         format!("{publisher}[components.one]\npath = \"one.wasm\"\npublisher = \"acme\"\n")
     };
     let place = Place::new(&configuration(""));

@@ -73,10 +73,18 @@ impl AssembleError {
         match self {
             Self::NotOpen { .. } => "send the call's start first, and nothing after its end",
             Self::StartedTwice { .. } => "give each call of a stream its own id and its own index",
-            Self::TooLarge { .. } => "have the model write shorter arguments, or raise the assembler's limit",
-            Self::Malformed { .. } => "tell the model what is wrong with its JSON and let it call again",
-            Self::Incomplete { .. } => "pass on every piece of the stream; the provider sends id and name at the start",
-            Self::Unfinished { .. } => "the stream was cut off, by a token limit perhaps: ask the model again",
+            Self::TooLarge { .. } => {
+                "have the model write shorter arguments, or raise the assembler's limit"
+            }
+            Self::Malformed { .. } => {
+                "tell the model what is wrong with its JSON and let it call again"
+            }
+            Self::Incomplete { .. } => {
+                "pass on every piece of the stream; the provider sends id and name at the start"
+            }
+            Self::Unfinished { .. } => {
+                "the stream was cut off, by a token limit perhaps: ask the model again"
+            }
         }
     }
 }

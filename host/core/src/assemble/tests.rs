@@ -45,7 +45,11 @@ fn streams_become_calls() {
     let cases: [(&str, &[&str], &[&str]); 13] = [
         ("nothing", &[], &[]),
         ("in pieces", &["+a t", "a {\"x\":", "a 1", "a }", "-a"], &[r#"a t({"x":1})"#]),
-        ("interleaved", &["+a t", "+b u", "b [", "a {", "b ]", "-b", "a }", "-a"], &["b u([])", "a t({})"]),
+        (
+            "interleaved",
+            &["+a t", "+b u", "b [", "a {", "b ]", "-b", "a }", "-a"],
+            &["b u([])", "a t({})"],
+        ),
         ("no parameters", &["+a t", "-a", "+b u", "b ", "b   ", "-b"], &["a t({})", "b u({})"]),
         ("an id again after its end", &["+a t", "-a", "+a u", "-a"], &["a t({})", "a u({})"]),
         ("never started", &["a {}", "-a", "+b u", "-b"], &["not open a", "not open a", "b u({})"]),
@@ -118,7 +122,9 @@ fn by_place(limit: u64, lines: &[&str]) -> Vec<String> {
             Some(index) => Fragment::EndIndexed { index: index.parse().unwrap() },
             None => {
                 let part = |key: &str| {
-                    rest.split(' ').find_map(|part| part.strip_prefix(key)?.strip_prefix('=')).map(str::to_owned)
+                    rest.split(' ')
+                        .find_map(|part| part.strip_prefix(key)?.strip_prefix('='))
+                        .map(str::to_owned)
                 };
                 let index = index.parse().unwrap();
                 Fragment::Indexed { index, id: part("id"), name: part("name"), text: part("text") }
@@ -150,7 +156,12 @@ fn pieces_by_their_place_become_calls() {
             &["0 id=a name=t", "1 id=b name=u", "1 text=[", "0 text={}", "1 text=]", "!"],
             &["a t({})", "b u([])"],
         ),
-        ("id and name apart", 1000, &["0 id=a", "0 text={", "0 name=t", "0 text=}", "!"], &["a t({})"]),
+        (
+            "id and name apart",
+            1000,
+            &["0 id=a", "0 text={", "0 name=t", "0 text=}", "!"],
+            &["a t({})"],
+        ),
         ("the name first", 1000, &["0 name=t", "0 id=a", "!"], &["a t({})"]),
         (
             "the id and the name with each piece",
@@ -158,7 +169,12 @@ fn pieces_by_their_place_become_calls() {
             &["0 id=a name=t text={", "0 id=a name=t text=}", "!"],
             &["a t({})"],
         ),
-        ("an empty id after the first", 1000, &["0 id=a name=t text={", "0 id= name= text=}", "!"], &["a t({})"]),
+        (
+            "an empty id after the first",
+            1000,
+            &["0 id=a name=t text={", "0 id= name= text=}", "!"],
+            &["a t({})"],
+        ),
         ("a name in pieces", 1000, &["0 id=a name=get_", "0 name=time", "!"], &["a get_time({})"]),
         (
             "ended one by one",
@@ -178,12 +194,29 @@ fn pieces_by_their_place_become_calls() {
             &["0 id=a name=t", "0 id=b", "0 text={}", "1 id=c name=v", "!"],
             &["started twice a", "started twice a", "c v({})"],
         ),
-        ("not JSON", 1000, &["0 id=a name=t text={", "1 id=b name=u", "!"], &["malformed a", "b u({})"]),
-        ("cut off", 1000, &["1 id=b name=u", "0 name=t text={}"], &["unfinished #0", "unfinished b"]),
+        (
+            "not JSON",
+            1000,
+            &["0 id=a name=t text={", "1 id=b name=u", "!"],
+            &["malformed a", "b u({})"],
+        ),
+        (
+            "cut off",
+            1000,
+            &["1 id=b name=u", "0 name=t text={}"],
+            &["unfinished #0", "unfinished b"],
+        ),
         (
             "too large",
             room,
-            &["0 id=a name=t", "1 id=b name=u", "0 text=xxxxxxxxxxxx", "2 name=v", "1 text=[]", "!"],
+            &[
+                "0 id=a name=t",
+                "1 id=b name=u",
+                "0 text=xxxxxxxxxxxx",
+                "2 name=v",
+                "1 text=[]",
+                "!",
+            ],
             &["too large a", "too large #2", "too large a", "b u([])"],
         ),
     ];
@@ -200,13 +233,17 @@ fn what_is_open_can_be_asked() {
     assembler.delta("a", "{").unwrap();
     assembler.start("b", "t").unwrap();
     assembler.start("b", "t").unwrap_err();
-    let open: Vec<_> = assembler.open().map(|call| (call.index, call.id, call.name, call.arguments)).collect();
+    let open: Vec<_> =
+        assembler.open().map(|call| (call.index, call.id, call.name, call.arguments)).collect();
     assert_eq!(open, [(None, "a", "t", "{"), (None, "b", "", ""), (Some(1), "", "u", "[1,")]);
     let broken = assembler.open().find_map(|call| call.broken.cloned());
     assert_eq!(broken, Some(AssembleError::StartedTwice { id: "b".into() }));
     assembler.end("b").unwrap_err();
     assert_eq!(assembler.open().count(), 2);
-    assert_eq!(assembler.finish().iter().map(said).collect::<Vec<_>>(), ["unfinished a", "unfinished #1"]);
+    assert_eq!(
+        assembler.finish().iter().map(said).collect::<Vec<_>>(),
+        ["unfinished a", "unfinished #1"]
+    );
 }
 
 /// An answer that was cut: the call of the last piece is not complete, whatever its arguments look like.

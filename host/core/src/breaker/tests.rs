@@ -6,7 +6,8 @@ use super::*;
 use crate::clock::ManualClock;
 use crate::retry::Retry;
 use crate::scripted::Say::{
-    Blocked, Busy, BusyFor, Cancelled, Died, Error, Hang, Invalid, Ok, OutOfFuel, Overloaded, Panic, Trap,
+    Blocked, Busy, BusyFor, Cancelled, Died, Error, Hang, Invalid, Ok, OutOfFuel, Overloaded,
+    Panic, Trap,
 };
 use crate::scripted::{Say, Scripted, assert_delegates, invocation};
 
@@ -50,7 +51,9 @@ impl Bench {
         let result = self.start(say).await;
         let made = self.scripted.calls().len() > before;
         match result {
-            CallResult::Refusal(Refusal::CircuitOpen { retry_after }) if !made => Err(retry_after.as_secs()),
+            CallResult::Refusal(Refusal::CircuitOpen { retry_after }) if !made => {
+                Err(retry_after.as_secs())
+            }
             CallResult::Outcome(_) | CallResult::ToolError(_) | CallResult::Refusal(_) => {
                 assert!(made);
                 Result::Ok(())
@@ -60,7 +63,10 @@ impl Bench {
 }
 
 fn breaker(clock: &ManualClock, failures: u32) -> Breaker {
-    Breaker::default().with_failures(failures).with_open_time(REST).with_clock(Arc::new(clock.clone()))
+    Breaker::default()
+        .with_failures(failures)
+        .with_open_time(REST)
+        .with_clock(Arc::new(clock.clone()))
 }
 
 #[tokio::test]
@@ -110,7 +116,11 @@ async fn opens_rests_and_tries_again() {
     .enumerate()
     {
         bench.clock.advance(SECOND * seconds);
-        assert_eq!((bench.state(), bench.call(say).await, bench.state()), (found, made, left), "line {line}");
+        assert_eq!(
+            (bench.state(), bench.call(say).await, bench.state()),
+            (found, made, left),
+            "line {line}"
+        );
     }
 }
 
@@ -126,7 +136,11 @@ async fn one_probe_at_a_time() {
     let probe = bench.hang();
     bench.clock.advance(SECOND);
     drop(probe);
-    assert_eq!((bench.state(), bench.call(Ok).await), (BreakerState::Open, Err(10)), "past its deadline it has failed");
+    assert_eq!(
+        (bench.state(), bench.call(Ok).await),
+        (BreakerState::Open, Err(10)),
+        "past its deadline it has failed"
+    );
     bench.clock.advance(REST);
     assert_eq!((bench.call(Ok).await, bench.state()), (Result::Ok(()), BreakerState::Closed));
 }
@@ -157,13 +171,21 @@ async fn what_began_before_the_opening_has_nothing_to_say() {
         assert_eq!(bench.state(), BreakerState::Open, "{sign:?}");
         bench.clock.advance(REST);
         circuit.settle(rested, sign);
-        assert_eq!((bench.state(), bench.call(Ok).await), (BreakerState::HalfOpen, Result::Ok(())), "{sign:?}");
+        assert_eq!(
+            (bench.state(), bench.call(Ok).await),
+            (BreakerState::HalfOpen, Result::Ok(())),
+            "{sign:?}"
+        );
         // Neither do failures add to those of now, nor does a success forgive them.
         assert_eq!(bench.call(Trap).await, Result::Ok(()));
         circuit.settle(late, sign);
         circuit.settle(later, sign);
         assert_eq!(bench.state(), BreakerState::Closed, "{sign:?}");
-        assert_eq!((bench.call(Trap).await, bench.state()), (Result::Ok(()), BreakerState::Open), "{sign:?}");
+        assert_eq!(
+            (bench.call(Trap).await, bench.state()),
+            (Result::Ok(()), BreakerState::Open),
+            "{sign:?}"
+        );
     }
 }
 
@@ -208,7 +230,8 @@ async fn beside_a_retry() {
             (bench.scripted.calls().len() - before, refused)
         }
     };
-    let outside = bench.scripted.tool().with_retry(retry.clone()).with_breaker(breaker(&bench.clock, 2));
+    let outside =
+        bench.scripted.tool().with_retry(retry.clone()).with_breaker(breaker(&bench.clock, 2));
     assert_eq!(count(outside, 3).await, (6, vec![false, false, true]), "a call counts once");
     let inside = bench.scripted.tool().with_breaker(breaker(&bench.clock, 2)).with_retry(retry);
     assert_eq!(count(inside, 1).await, (2, vec![true]), "an attempt counts once");
@@ -232,12 +255,18 @@ impl Clock for Broken {
 #[tokio::test]
 async fn a_clock_that_panics_leaves_the_breaker_as_it_is() {
     let mut bench = Bench::new(2);
-    bench.tool = bench.scripted.tool().with_breaker(Breaker::default().with_failures(2).with_clock(Arc::new(Broken)));
+    bench.tool = bench
+        .scripted
+        .tool()
+        .with_breaker(Breaker::default().with_failures(2).with_clock(Arc::new(Broken)));
     for expected in [Result::Ok(()), Result::Ok(()), Err(29)] {
         assert_eq!(bench.call(Trap).await, expected);
     }
     assert_eq!(bench.state(), BreakerState::Open);
-    bench.tool = bench.scripted.tool().with_breaker(Breaker::default().with_failures(1).with_clock(Arc::new(Broken)));
+    bench.tool = bench
+        .scripted
+        .tool()
+        .with_breaker(Breaker::default().with_failures(1).with_clock(Arc::new(Broken)));
     assert!(AssertUnwindSafe(bench.call(Panic)).catch_unwind().await.is_err());
     assert_eq!(bench.state(), BreakerState::Open);
 }
@@ -246,7 +275,8 @@ async fn a_clock_that_panics_leaves_the_breaker_as_it_is() {
 async fn closes_after_enough_successes_in_a_row() {
     use BreakerState::{Closed, HalfOpen, Open};
     let mut bench = Bench::new(1);
-    bench.tool = bench.scripted.tool().with_breaker(breaker(&bench.clock, 1).with_successes_to_close(3));
+    bench.tool =
+        bench.scripted.tool().with_breaker(breaker(&bench.clock, 1).with_successes_to_close(3));
     for (line, (seconds, say, made, left)) in [
         (0, Trap, Result::Ok(()), Open),
         (10, Ok, Result::Ok(()), HalfOpen),
@@ -305,7 +335,8 @@ async fn a_rule_says_what_counts() {
     let is_late = |failure: &Failure| matches!(failure, Failure::ToolError(ToolError::Timeout(_)));
     let bench = |rule: fn(&Failure) -> bool| {
         let mut bench = Bench::new(1);
-        bench.tool = bench.scripted.tool().with_breaker(breaker(&bench.clock, 1).with_failure_rule(rule));
+        bench.tool =
+            bench.scripted.tool().with_breaker(breaker(&bench.clock, 1).with_failure_rule(rule));
         bench
     };
     for (rule, say, expected) in [

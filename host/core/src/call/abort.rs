@@ -60,7 +60,9 @@ impl AbortSignal {
 
     /// A signal that is raised with this one, and can be raised alone.
     fn child(&self) -> Self {
-        Self(Some(self.0.as_ref().map_or_else(CancellationToken::new, CancellationToken::child_token)))
+        Self(Some(
+            self.0.as_ref().map_or_else(CancellationToken::new, CancellationToken::child_token),
+        ))
     }
 }
 
@@ -87,7 +89,8 @@ impl CallCanceller {
     /// run's grace. A call that waits for its turn never starts, and ends as `cancelled` when its turn comes. Other calls go
     /// on. Nothing happens to a call that has ended. Before the run starts, the id is remembered for it.
     pub fn cancel(&self, id: &str) {
-        let signal = self.0.lock().entry(id.to_owned()).or_insert_with_key(|_| AbortSignal::new()).clone();
+        let signal =
+            self.0.lock().entry(id.to_owned()).or_insert_with_key(|_| AbortSignal::new()).clone();
         signal.raise();
     }
 

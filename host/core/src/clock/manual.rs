@@ -51,7 +51,12 @@ impl ManualClock {
     }
 
     fn with_pace(pace: Pace) -> Self {
-        Self(Arc::new(Mutex::new(Timeline { now: Instant::now(), pace, sleepers: BTreeMap::new(), asked: 0 })))
+        Self(Arc::new(Mutex::new(Timeline {
+            now: Instant::now(),
+            pace,
+            sleepers: BTreeMap::new(),
+            asked: 0,
+        })))
     }
 
     /// Moves the time forward, and wakes the sleepers whose time has come, in order. Does nothing if the new time is
@@ -132,7 +137,9 @@ impl Sleeper {
         let mut timeline = self.clock.0.lock();
         let was_here = timeline.sleepers.remove(&self.place).is_some();
         let next = match timeline.pace {
-            Pace::Automatic if was_here => timeline.sleepers.first_key_value().map(|(_, waker)| waker.clone()),
+            Pace::Automatic if was_here => {
+                timeline.sleepers.first_key_value().map(|(_, waker)| waker.clone())
+            }
             Pace::Automatic | Pace::ByHand => None,
         };
         drop(timeline);
@@ -170,7 +177,12 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     /// Sleeps for each of these seconds after the other, and says so.
-    async fn sleeps(clock: &ManualClock, name: char, seconds: &[u32], woken: &Mutex<Vec<(char, Duration)>>) {
+    async fn sleeps(
+        clock: &ManualClock,
+        name: char,
+        seconds: &[u32],
+        woken: &Mutex<Vec<(char, Duration)>>,
+    ) {
         let start = clock.now();
         let mut at = start;
         for seconds in seconds {
@@ -188,8 +200,12 @@ mod tests {
             sleeps(&clock, 'b', &[4, 3, 4], &woken),
             sleeps(&clock, 'c', &[7], &woken),
         );
-        let woken: Vec<_> = woken.into_inner().iter().map(|(name, at)| (*name, at.as_secs())).collect();
-        assert_eq!(woken, [('b', 4), ('c', 7), ('b', 7), ('a', 10), ('a', 10), ('b', 11), ('a', 20)]);
+        let woken: Vec<_> =
+            woken.into_inner().iter().map(|(name, at)| (*name, at.as_secs())).collect();
+        assert_eq!(
+            woken,
+            [('b', 4), ('c', 7), ('b', 7), ('a', 10), ('a', 10), ('b', 11), ('a', 20)]
+        );
         assert_eq!(clock.sleepers(), 0);
     }
 

@@ -44,17 +44,26 @@ fn any_change_is_another_hash() {
     }
     assert!(blocked > 80, "{blocked}");
     let spaced = full.to_string().replace(',', " ,\n ");
-    assert_eq!(serde_json::from_str::<Definition>(&spaced).unwrap().hash(), original.hash(), "how it is written");
+    assert_eq!(
+        serde_json::from_str::<Definition>(&spaced).unwrap().hash(),
+        original.hash(),
+        "how it is written"
+    );
     let reordered = r#"{"description": "d", "parameters": {"b": 1, "a": 2}, "name": "t"}"#;
     let definition: Definition = serde_json::from_str(reordered).unwrap();
-    assert_eq!(definition.canonical(), r#"{"description":"d","name":"t","parameters":{"a":2,"b":1}}"#);
+    assert_eq!(
+        definition.canonical(),
+        r#"{"description":"d","name":"t","parameters":{"a":2,"b":1}}"#
+    );
 }
 
 fn walk(place: &str, value: &Value, places: &mut Vec<String>) {
     places.push(place.to_owned());
     let mut below = |key: &str, value: &Value| walk(&format!("{place}/{key}"), value, places);
     match value {
-        Value::Array(items) => items.iter().enumerate().for_each(|(index, item)| below(&index.to_string(), item)),
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, item)| below(&index.to_string(), item))
+        }
         Value::Object(members) => members.iter().for_each(|(name, value)| below(name, value)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
@@ -65,16 +74,28 @@ fn changes(value: &Value) -> Vec<Value> {
     match value {
         Value::Null => vec![Value::from(0)],
         Value::Bool(set) => vec![Value::from(!set)],
-        Value::Number(number) => number.as_u64().map_or(vec![], |number| vec![Value::from(number - 1)]),
+        Value::Number(number) => {
+            number.as_u64().map_or(vec![], |number| vec![Value::from(number - 1)])
+        }
         Value::String(text) => vec![format!("{text} ").into(), format!("{text}\u{200b}").into()],
         Value::Array(items) => {
-            vec![items.iter().skip(1).cloned().collect(), items.iter().chain([&Value::from("z")]).cloned().collect()]
+            vec![
+                items.iter().skip(1).cloned().collect(),
+                items.iter().chain([&Value::from("z")]).cloned().collect(),
+            ]
         }
         Value::Object(members) => {
             let without = |left: &String| -> Value {
-                members.iter().filter(|(name, _)| *name != left).map(|(n, v)| (n.clone(), v.clone())).collect()
+                members
+                    .iter()
+                    .filter(|(name, _)| *name != left)
+                    .map(|(n, v)| (n.clone(), v.clone()))
+                    .collect()
             };
-            let more = members.iter().map(|(n, v)| (n.clone(), v.clone())).chain([("zz".into(), "more".into())]);
+            let more = members
+                .iter()
+                .map(|(n, v)| (n.clone(), v.clone()))
+                .chain([("zz".into(), "more".into())]);
             members.keys().map(without).chain([more.collect()]).collect()
         }
     }
@@ -99,13 +120,17 @@ fn a_definition_with_which_no_call_could_succeed_is_refused() {
     for (definition, problem) in [
         (definition().with_max_execution(Duration::ZERO), Some("`max_execution` is zero")),
         (definition().with_max_execution(Duration::from_nanos(1)), None),
-        (of_type("array".into()), Some("its `parameters` have the type \"array\", but arguments are always an object")),
+        (
+            of_type("array".into()),
+            Some("its `parameters` have the type \"array\", but arguments are always an object"),
+        ),
         (of_type(vec!["array", "null"].into()), Some("arguments are always an object")),
         (of_type(vec!["null", "object"].into()), None),
         (of_type("object".into()), None),
         (definition().with_parameters(true.into()), None),
     ] {
-        let refused = definition.check().err().filter(Error::is_definition).map(|error| error.to_string());
+        let refused =
+            definition.check().err().filter(Error::is_definition).map(|error| error.to_string());
         assert_eq!(refused.is_some(), problem.is_some(), "{definition:?}: {refused:?}");
         let (refused, problem) = (refused.unwrap_or_default(), problem.unwrap_or_default());
         assert!(refused.contains(problem), "{refused}");

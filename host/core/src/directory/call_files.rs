@@ -63,7 +63,8 @@ impl CallFiles {
         if !Self::is_name(name) && stands(Defence::CallFileNames) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a safe file name"));
         }
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(self.0.dir(), name, flags, Mode::RUSR | Mode::WUSR)?;
         io::copy(&mut content, &mut File::from(file))?;
         Ok(format!("{INPUT}/{name}"))
@@ -73,8 +74,11 @@ impl CallFiles {
     /// `_`.
     #[must_use]
     pub fn is_name(name: &str) -> bool {
-        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-        (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_allowed) && !name.starts_with(['.', '-'])
+        let is_allowed =
+            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+        (1..=MAX_NAME).contains(&name.len())
+            && name.bytes().all(is_allowed)
+            && !name.starts_with(['.', '-'])
     }
 
     /// The directory on the host.
@@ -125,7 +129,19 @@ mod tests {
         let refused = files.add(&escape, &b"out"[..]);
         let _ = std::fs::remove_file(files.path().join(&escape));
         assert!(refused.is_err());
-        for name in ["", ".", "..", ".hidden", "-x", "a/b", "/etc/passwd", "a\0b", "a\nb", "ä", &"x".repeat(129)] {
+        for name in [
+            "",
+            ".",
+            "..",
+            ".hidden",
+            "-x",
+            "a/b",
+            "/etc/passwd",
+            "a\0b",
+            "a\nb",
+            "ä",
+            &"x".repeat(129),
+        ] {
             assert!(files.add(name, &b""[..]).is_err(), "{name:?}");
         }
         assert_eq!(files.add("a.csv", &b"1,2"[..]).unwrap(), "/input/a.csv");

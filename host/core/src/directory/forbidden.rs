@@ -50,7 +50,8 @@ const SHARED: [&str; 16] = [
 /// Where the homes of people are, each of which is private as a whole.
 const HOMES: [&str; 2] = ["/home", "/Users"];
 /// Names of directories in which people keep keys, wherever they are.
-const KEYS: [&str; 8] = [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".mozilla"];
+const KEYS: [&str; 8] =
+    [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".mozilla"];
 
 /// Why this directory must not be granted, as the end of a sentence that begins with its name; `None` if it may be
 /// granted. The caller must resolve links in the path first. Source: docs/threat-model.md, rows 25 to 32.
@@ -67,7 +68,9 @@ pub fn forbidden_root(path: &Path) -> Option<String> {
         });
     }
     let mut parts = path.components();
-    if let Some(keys) = parts.find_map(|part| KEYS.iter().find(|keys| part == Component::Normal(keys.as_ref()))) {
+    if let Some(keys) =
+        parts.find_map(|part| KEYS.iter().find(|keys| part == Component::Normal(keys.as_ref())))
+    {
         return Some(if path.ends_with(keys) {
             "is a directory for keys".to_owned()
         } else {
@@ -77,7 +80,8 @@ pub fn forbidden_root(path: &Path) -> Option<String> {
     if SHARED.iter().any(|root| path == Path::new(root)) {
         return Some("contains files of many programs and users".to_owned());
     }
-    let is_home = path.parent().is_some_and(|parent| HOMES.iter().any(|homes| parent == Path::new(homes)));
+    let is_home =
+        path.parent().is_some_and(|parent| HOMES.iter().any(|homes| parent == Path::new(homes)));
     is_home.then(|| "is a whole home directory".to_owned())
 }
 
@@ -88,7 +92,8 @@ mod tests {
     #[test]
     fn what_no_tool_may_have() {
         let homes = HOMES.map(|homes| format!("{homes}/someone"));
-        let forbidden = SYSTEM.iter().chain(&SHARED).copied().chain(homes.iter().map(String::as_str));
+        let forbidden =
+            SYSTEM.iter().chain(&SHARED).copied().chain(homes.iter().map(String::as_str));
         for root in forbidden {
             assert!(forbidden_root(Path::new(root)).is_some(), "{root}");
         }
@@ -96,7 +101,10 @@ mod tests {
             assert!(forbidden_root(&Path::new(root).join("deep/below")).is_some(), "{root}");
         }
         for keys in KEYS {
-            assert!(forbidden_root(&Path::new("/srv/data").join(keys).join("deep")).is_some(), "{keys}");
+            assert!(
+                forbidden_root(&Path::new("/srv/data").join(keys).join("deep")).is_some(),
+                "{keys}"
+            );
         }
         for fine in ["/srv/data", "/tmp/a", "/var/lib/tool", "/procession", "/etcetera"] {
             assert_eq!(forbidden_root(Path::new(fine)), None, "{fine}");

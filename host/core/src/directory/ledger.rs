@@ -107,7 +107,10 @@ impl Ledger {
     /// As another process has it.
     #[cfg(test)]
     pub(super) fn apart(dir: &File, place: &Path) -> Self {
-        Self { shared: Some(Shared::join(place, dir, inode(dir).unwrap()).unwrap()), ..Self::default() }
+        Self {
+            shared: Some(Shared::join(place, dir, inode(dir).unwrap()).unwrap()),
+            ..Self::default()
+        }
     }
 
     /// Gives back the bytes of files without a name that are no longer open anywhere. Looks at `most` of them.
@@ -129,7 +132,12 @@ impl Ledger {
     fn recount(&self) {
         let Some(shared) = &self.shared else { return };
         let mut used = self.used.lock();
-        let known = used.nameless.iter().filter_map(|file| file.metadata().ok()).map(|found| found.len()).sum::<u64>();
+        let known = used
+            .nameless
+            .iter()
+            .filter_map(|file| file.metadata().ok())
+            .map(|found| found.len())
+            .sum::<u64>();
         if used.sum.nameless == known {
             // Nothing is left of a process that died.
             return;
@@ -137,7 +145,9 @@ impl Ledger {
         match shared.counted_alone(|| shared.nameless_here()) {
             Ok(Some(sum)) => used.sum = sum,
             Ok(None) => {}
-            Err(error) => tracing::warn!(%error, "the contents of a granted directory could not be counted again"),
+            Err(error) => {
+                tracing::warn!(%error, "the contents of a granted directory could not be counted again")
+            }
         }
     }
 }
@@ -193,10 +203,13 @@ impl Area {
     pub(super) fn has_room(&self, bytes: u64, files: u64) -> io::Result<()> {
         let fits = || {
             let Sum { bytes: used_bytes, files: used_files, .. } = self.ledger.used.lock().sum;
-            let within =
-                |used: u64, more: u64, room: u64| more == 0 || used.checked_add(more).is_some_and(|sum| sum <= room);
-            let bytes_fit = within(used_bytes, bytes, self.room.bytes) || !stands(Defence::DirectoryBytes);
-            let files_fit = within(used_files, files, self.room.files) || !stands(Defence::DirectoryFiles);
+            let within = |used: u64, more: u64, room: u64| {
+                more == 0 || used.checked_add(more).is_some_and(|sum| sum <= room)
+            };
+            let bytes_fit =
+                within(used_bytes, bytes, self.room.bytes) || !stands(Defence::DirectoryBytes);
+            let files_fit =
+                within(used_files, files, self.room.files) || !stands(Defence::DirectoryFiles);
             bytes_fit && files_fit
         };
         let fit = fits()

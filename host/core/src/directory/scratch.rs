@@ -92,7 +92,11 @@ impl Scratch {
     /// The directory as its call gets it, under this name.
     pub(crate) fn root(&self, name: &str) -> io::Result<Root> {
         let place = self.place.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        Ok(Root { name: name.to_owned(), dir: place.dir.try_clone()?, area: Some(Arc::clone(&self.area)) })
+        Ok(Root {
+            name: name.to_owned(),
+            dir: place.dir.try_clone()?,
+            area: Some(Arc::clone(&self.area)),
+        })
     }
 }
 

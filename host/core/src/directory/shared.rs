@@ -62,11 +62,18 @@ impl Shared {
             let path = place.join(format!("{device:x}-{inode:x}.{ending}"));
             let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
             let mut options = OpenOptions::new();
-            let file = options.read(true).write(true).create(true).mode(0o600).custom_flags(flags).open(path)?;
+            let file = options
+                .read(true)
+                .write(true)
+                .create(true)
+                .mode(0o600)
+                .custom_flags(flags)
+                .open(path)?;
             private::alone(&file)?;
             Ok::<_, io::Error>(file)
         };
-        let shared = Self { count: file("count")?, users: file("users")?, dir: tree::place(dir, c".")? };
+        let shared =
+            Self { count: file("count")?, users: file("users")?, dir: tree::place(dir, c".")? };
         lock(&shared.count, PATIENCE)?;
         let joined = shared.counted_alone(|| Ok(0)).and_then(|counted| match counted {
             Some(sum) => shared.write(CLEAN, sum),
@@ -103,7 +110,10 @@ impl Shared {
 
     /// In a turn: what is in the directory, counted, if no other process uses it; this one's files without a name have
     /// `nameless` bytes. What processes that died have left in the sum goes by that.
-    pub(super) fn counted_alone(&self, nameless: impl FnOnce() -> io::Result<u64>) -> io::Result<Option<Sum>> {
+    pub(super) fn counted_alone(
+        &self,
+        nameless: impl FnOnce() -> io::Result<u64>,
+    ) -> io::Result<Option<Sum>> {
         // The shared lock is lost meanwhile. No process sees that, because each looks at these locks in its turn only.
         let is_alone = match self.users.try_lock() {
             Ok(()) => true,

@@ -56,7 +56,11 @@ impl TemporaryDirectory {
     fn new_in(parent: &Path) -> io::Result<Self> {
         for _ in 0..ATTEMPTS {
             let mut builder = tempfile::Builder::new();
-            let made = builder.prefix(PREFIX).permissions(Permissions::from_mode(0o700)).tempdir_in(parent)?.keep();
+            let made = builder
+                .prefix(PREFIX)
+                .permissions(Permissions::from_mode(0o700))
+                .tempdir_in(parent)?
+                .keep();
             let Ok(dir) = tree::place(CWD, &made) else { continue };
             // Where the filesystem has no locks there is none, and nothing is ever collected.
             let is_met = matches!(dir.try_lock(), Err(TryLockError::WouldBlock));
@@ -103,8 +107,11 @@ fn collect_in(parent: &Path) {
 fn owned(parent: &Path) -> impl Iterator<Item = PathBuf> {
     let me = rustix::process::geteuid().as_raw();
     let entries = fs::read_dir(parent).into_iter().flatten().take(LOOKED_AT).flatten();
-    let named = entries.filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX)));
-    let ours = move |entry: &fs::DirEntry| entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == me);
+    let named = entries
+        .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX)));
+    let ours = move |entry: &fs::DirEntry| {
+        entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == me)
+    };
     named.filter(ours).map(|entry| entry.path())
 }
 
@@ -144,7 +151,10 @@ mod tests {
         let (dead, outer) = (dead.into_place().path, outer.into_place().path);
         collect_in(parent.path());
         assert!(!dead.exists() && living.path().exists());
-        assert!(outer.exists() && inner.path().exists(), "a directory of a living process is in it");
+        assert!(
+            outer.exists() && inner.path().exists(),
+            "a directory of a living process is in it"
+        );
         assert!(parent.path().join("toolcell-else").exists(), "it has no name of ours");
         drop(inner);
         collect_in(parent.path());

@@ -1,6 +1,9 @@
 //! What is counted at the start, and what goes at the end.
 
-#![allow(clippy::field_reassign_with_default, reason = "grants are made field by field, as embedders make them")]
+#![allow(
+    clippy::field_reassign_with_default,
+    reason = "grants are made field by field, as embedders make them"
+)]
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -56,7 +59,10 @@ fn a_calls_own_directory_is_removed_without_following_links() {
             assert!(Instant::now() < patience, "it is still there");
             std::thread::yield_now();
         }
-        assert_eq!(area.create_directory(&dir, "late").unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(
+            area.create_directory(&dir, "late").unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
         assert_eq!(fs::read_to_string(canary.path().join("canary")).unwrap(), "alive");
     }
     drop(mounts);

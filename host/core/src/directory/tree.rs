@@ -82,7 +82,8 @@ impl Count {
             if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
                 directories.push(name);
             } else if found.st_nlink <= 1 || self.seen.insert((found.st_dev, found.st_ino)) {
-                self.bytes = self.bytes.saturating_add(u64::try_from(found.st_size).unwrap_or_default());
+                self.bytes =
+                    self.bytes.saturating_add(u64::try_from(found.st_size).unwrap_or_default());
             }
         }
         Ok(directories)

@@ -46,7 +46,12 @@ pub(crate) enum At {
 }
 
 /// Opens what is at a path. Without an area it is for reading.
-pub(crate) fn open(area: Option<&Arc<Area>>, dir: &File, path: &str, opening: Opening) -> io::Result<Opened> {
+pub(crate) fn open(
+    area: Option<&Arc<Area>>,
+    dir: &File,
+    path: &str,
+    opening: Opening,
+) -> io::Result<Opened> {
     let changes = opening.write || opening.create || opening.truncate;
     if area.is_none() && changes && stands(Defence::ReadOnly) {
         return Err(Errno::PERM.into());
@@ -56,7 +61,9 @@ pub(crate) fn open(area: Option<&Arc<Area>>, dir: &File, path: &str, opening: Op
     let turn = area.map(|area| area.turn()).transpose()?;
     let file = match (options(opening), area.filter(|_| opening.create)) {
         (options, None) => dir.open_with(path, &options)?,
-        (options, Some(_)) if !opening.exclusive && exists(&dir, path, opening) => dir.open_with(path, &options)?,
+        (options, Some(_)) if !opening.exclusive && exists(&dir, path, opening) => {
+            dir.open_with(path, &options)?
+        }
         (mut options, Some(area)) => {
             // Never through a link to what is not there: where that would be is not the path that was checked.
             area.has_room(0, 1)?;
@@ -106,7 +113,8 @@ fn capability(dir: &File) -> io::Result<Dir> {
 fn named(dir: &Dir, path: &str) -> io::Result<Named> {
     let found = dir.symlink_metadata(path)?;
     let bytes = (!found.is_dir()).then(|| found.len());
-    let probe = (found.is_file() && found.nlink() <= 1).then(|| dir.open_with(path, &options(Opening::default())).ok());
+    let probe = (found.is_file() && found.nlink() <= 1)
+        .then(|| dir.open_with(path, &options(Opening::default())).ok());
     let probe = probe.flatten().map(cap_std::fs::File::into_std);
     Ok(Named { inode: (found.dev(), found.ino()), links: found.nlink(), bytes, probe })
 }
@@ -145,7 +153,9 @@ impl Area {
     /// out of the directory.
     pub(crate) fn create_link(&self, dir: &File, target: &str, path: &str) -> io::Result<()> {
         let down = |part| matches!(part, Component::Normal(_) | Component::CurDir);
-        if stands(Defence::LinkTargets) && (target.is_empty() || !Path::new(target).components().all(down)) {
+        if stands(Defence::LinkTargets)
+            && (target.is_empty() || !Path::new(target).components().all(down))
+        {
             return Err(Errno::PERM.into());
         }
         let dir = capability(dir)?;
@@ -157,7 +167,13 @@ impl Area {
     }
 
     /// Gives a file one more name.
-    pub(crate) fn name_again(&self, dir: &File, path: &str, new_dir: &File, new_path: &str) -> io::Result<()> {
+    pub(crate) fn name_again(
+        &self,
+        dir: &File,
+        path: &str,
+        new_dir: &File,
+        new_path: &str,
+    ) -> io::Result<()> {
         let (dir, new_dir) = (capability(dir)?, capability(new_dir)?);
         let _turn = self.turn()?;
         self.has_room(0, 1)?;
@@ -166,7 +182,13 @@ impl Area {
         Ok(())
     }
 
-    pub(crate) fn rename(&self, dir: &File, path: &str, new_dir: &File, new_path: &str) -> io::Result<()> {
+    pub(crate) fn rename(
+        &self,
+        dir: &File,
+        path: &str,
+        new_dir: &File,
+        new_path: &str,
+    ) -> io::Result<()> {
         let (dir, new_dir) = (capability(dir)?, capability(new_dir)?);
         let _turn = self.turn()?;
         let moved = dir.symlink_metadata(path)?;
@@ -174,7 +196,9 @@ impl Area {
             // The name of a directory: the resolver of paths drops the slash.
             return Err(Errno::NOTDIR.into());
         }
-        let replaced = named(&new_dir, new_path).ok().filter(|replaced| replaced.inode != (moved.dev(), moved.ino()));
+        let replaced = named(&new_dir, new_path)
+            .ok()
+            .filter(|replaced| replaced.inode != (moved.dev(), moved.ino()));
         dir.rename(path, &new_dir, new_path)?;
         if let Some(replaced) = replaced {
             self.unnamed(replaced);

@@ -29,7 +29,11 @@ pub struct Answer {
 pub(super) type Answers = Arc<dyn Fn(Method, &Target) -> Option<Answer> + Send + Sync>;
 
 /// A connection that answers one request.
-pub(super) fn connection(answers: &Answers, method: Method, target: &Target) -> Result<Box<dyn Stream>, SendError> {
+pub(super) fn connection(
+    answers: &Answers,
+    method: Method,
+    target: &Target,
+) -> Result<Box<dyn Stream>, SendError> {
     let Some(Answer { status, headers, body }) = answers(method, target) else {
         return Err(SendError::unreachable(target, "the test has no answer for this request"));
     };
@@ -67,8 +71,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_response_waits_for_its_request() {
-        let answers: Answers =
-            Arc::new(|_, _| Some(Answer { status: 200, headers: Vec::new(), body: b"done".to_vec() }));
+        let answers: Answers = Arc::new(|_, _| {
+            Some(Answer { status: 200, headers: Vec::new(), body: b"done".to_vec() })
+        });
         let target = Target::parse("https://api.example.com/").expect("a URL");
         let mut connection = connection(&answers, Method::Get, &target).expect("an answer");
         let mut bytes = [0; 12];

@@ -112,12 +112,14 @@ impl Budget {
     }
 
     pub(crate) fn take_sent(&self, bytes: u64) -> Result<(), SendError> {
-        let problem = format!("the call would send more than its limit of {} MiB", DEFAULT_SENT >> 20);
+        let problem =
+            format!("the call would send more than its limit of {} MiB", DEFAULT_SENT >> 20);
         take(Defence::SentBytes, &self.0.sent, bytes, Share::Sent, problem)
     }
 
     pub(super) fn take_received(&self, bytes: u64) -> Result<(), SendError> {
-        let problem = format!("the call would receive more than its limit of {} MiB", DEFAULT_RECEIVED >> 20);
+        let problem =
+            format!("the call would receive more than its limit of {} MiB", DEFAULT_RECEIVED >> 20);
         take(Defence::ReceivedBytes, &self.0.received, bytes, Share::Received, problem)
     }
 
@@ -133,7 +135,13 @@ impl Default for Budget {
     }
 }
 
-fn take(defence: Defence, left: &AtomicU64, amount: u64, share: Share, problem: String) -> Result<(), SendError> {
+fn take(
+    defence: Defence,
+    left: &AtomicU64,
+    amount: u64,
+    share: Share,
+    problem: String,
+) -> Result<(), SendError> {
     if !stands(defence) {
         return Ok(());
     }

@@ -52,11 +52,17 @@ pub(super) async fn connect(
 }
 
 /// A connection to this address, through the proxy where there is one.
-async fn reached(target: &Target, address: SocketAddr, proxy: Option<&Proxy>) -> Result<TcpStream, SendError> {
+async fn reached(
+    target: &Target,
+    address: SocketAddr,
+    proxy: Option<&Proxy>,
+) -> Result<TcpStream, SendError> {
     if let Some(proxy) = proxy {
         return proxy.connect(address).await.map_err(|fault| SendError::unreachable(target, fault));
     }
-    let stream = TcpStream::connect(address).await.map_err(|error| SendError::unreachable(target, error.kind()))?;
+    let stream = TcpStream::connect(address)
+        .await
+        .map_err(|error| SendError::unreachable(target, error.kind()))?;
     if stream.peer_addr().is_ok_and(|peer| is_same(peer, address)) {
         Ok(stream)
     } else {
@@ -68,7 +74,11 @@ fn is_same(peer: SocketAddr, address: SocketAddr) -> bool {
     peer.ip().to_canonical() == address.ip() && peer.port() == address.port()
 }
 
-async fn secured(target: &Target, stream: TcpStream, tls: Arc<ClientConfig>) -> Result<Box<dyn Stream>, SendError> {
+async fn secured(
+    target: &Target,
+    stream: TcpStream,
+    tls: Arc<ClientConfig>,
+) -> Result<Box<dyn Stream>, SendError> {
     // Requests are written in one piece; an error here costs speed only.
     let _ = stream.set_nodelay(true);
     if target.scheme() != "https" {
@@ -76,8 +86,9 @@ async fn secured(target: &Target, stream: TcpStream, tls: Arc<ClientConfig>) -> 
     }
     let name = match target.host() {
         Host::Address(address) => ServerName::IpAddress(address.into()),
-        Host::Name(name) => ServerName::try_from(name)
-            .map_err(|_| SendError::unreachable(target, "its name is not a valid DNS name for a certificate"))?,
+        Host::Name(name) => ServerName::try_from(name).map_err(|_| {
+            SendError::unreachable(target, "its name is not a valid DNS name for a certificate")
+        })?,
     };
     match TlsConnector::from(tls).connect(name, stream).await {
         Ok(stream) => Ok(Box::new(stream)),
@@ -93,11 +104,18 @@ fn refusal(error: &io::Error) -> &'static str {
     }
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "an operator cannot do anything about the other faults")]
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "an operator cannot do anything about the other faults"
+)]
 fn certificate_fault(fault: &CertificateError) -> &'static str {
     match fault {
-        CertificateError::UnknownIssuer => "its certificate is not signed by a certificate authority that is trusted",
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "its certificate has expired",
+        CertificateError::UnknownIssuer => {
+            "its certificate is not signed by a certificate authority that is trusted"
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "its certificate has expired"
+        }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             "its certificate is not valid yet: compare the clock of this machine"
         }

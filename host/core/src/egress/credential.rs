@@ -47,10 +47,16 @@ impl Credential {
             return Err(invalid(format!("the secret `{name}` is longer than {MAX_SECRET} bytes")));
         }
         let placing = match &used.placed {
-            Placed::Bearer => header(name, "authorization", &Zeroizing::new(format!("Bearer {value}")))?,
+            Placed::Bearer => {
+                header(name, "authorization", &Zeroizing::new(format!("Bearer {value}")))?
+            }
             Placed::Basic { user } => {
                 let pair = Zeroizing::new(format!("{user}:{value}"));
-                header(name, "authorization", &Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes()))))?
+                header(
+                    name,
+                    "authorization",
+                    &Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes()))),
+                )?
             }
             Placed::Header { name: header_name } => header(name, header_name, value)?,
             Placed::Query { name } => Placing::Query(name.clone(), secret.clone()),
@@ -77,10 +83,12 @@ impl Credential {
 }
 
 fn header(secret: &str, name: &str, value: &str) -> Result<Placing, SendError> {
-    let name = HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| invalid(format!("the grant names an invalid header for the secret `{secret}`")))?;
-    let mut value = HeaderValue::from_bytes(value.as_bytes())
-        .map_err(|_| invalid(format!("the secret `{secret}` has a control character, which no header can hold")))?;
+    let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
+        invalid(format!("the grant names an invalid header for the secret `{secret}`"))
+    })?;
+    let mut value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| {
+        invalid(format!("the secret `{secret}` has a control character, which no header can hold"))
+    })?;
     value.set_sensitive(true);
     Ok(Placing::Header(name, value))
 }

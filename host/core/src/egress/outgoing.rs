@@ -78,19 +78,27 @@ impl Times {
     pub(super) fn at_least(self) -> Self {
         let least = |time: Option<Duration>| time.map(|time| time.max(MIN_TIMEOUT));
         let Self { connect, first_byte, between_bytes } = self;
-        Self { connect: least(connect), first_byte: least(first_byte), between_bytes: least(between_bytes) }
+        Self {
+            connect: least(connect),
+            first_byte: least(first_byte),
+            between_bytes: least(between_bytes),
+        }
     }
 }
 
 impl Outgoing {
     /// When it ends at the latest.
     pub(super) fn deadline(&self, call: Instant) -> Instant {
-        let own = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout.max(MIN_TIMEOUT)));
+        let own =
+            self.timeout.and_then(|timeout| Instant::now().checked_add(timeout.max(MIN_TIMEOUT)));
         own.map_or(call, |own| own.min(call))
     }
 
     /// The request as it is written. Credentials come last, after all that a tool said was checked.
-    pub(super) fn into_request(self, credentials: &[Credential]) -> Result<http::Request<Full<Bytes>>, SendError> {
+    pub(super) fn into_request(
+        self,
+        credentials: &[Credential],
+    ) -> Result<http::Request<Full<Bytes>>, SendError> {
         let Self { method, mut target, headers, body, timeout: _, times: _ } = self;
         let given = checked(&headers)?;
         let mut all = HeaderMap::new();
@@ -100,33 +108,47 @@ impl Outgoing {
             if !credential.covers(method, &target) && stands(Defence::SecretBinding) {
                 // Without the rule: a tool does not learn which hosts accept the secret.
                 let name = credential.name();
-                return Err(invalid(format!("the secret `{name}` is not for this request: see `for` in its grant")));
+                return Err(invalid(format!(
+                    "the secret `{name}` is not for this request: see `for` in its grant"
+                )));
             }
         }
         let is_partial = [RANGE, IF_RANGE].iter().any(|name| all.contains_key(name));
         if !credentials.is_empty() && is_partial && stands(Defence::WholeAnswers) {
-            return Err(invalid("with a secret it must not ask for a part of the response (`range`, `if-range`)"));
+            return Err(invalid(
+                "with a secret it must not ask for a part of the response (`range`, `if-range`)",
+            ));
         }
         for credential in credentials {
             match credential.placing() {
-                Placing::Header(name, _) if is_forbidden(name.as_str()) && stands(Defence::SecretPlace) => {
-                    let problem =
-                        format!("the header `{name}` cannot carry a secret: name another header in the grant");
+                Placing::Header(name, _)
+                    if is_forbidden(name.as_str()) && stands(Defence::SecretPlace) =>
+                {
+                    let problem = format!(
+                        "the header `{name}` cannot carry a secret: name another header in the grant"
+                    );
                     return Err(invalid(problem));
                 }
-                Placing::Header(name, _) if all.contains_key(name) && stands(Defence::SecretPlace) => {
-                    let problem = format!("the host puts a secret into the header `{name}`: the tool must not set it");
+                Placing::Header(name, _)
+                    if all.contains_key(name) && stands(Defence::SecretPlace) =>
+                {
+                    let problem = format!(
+                        "the host puts a secret into the header `{name}`: the tool must not set it"
+                    );
                     return Err(invalid(problem));
                 }
                 Placing::Header(name, value) => {
                     all.insert(name, value.clone());
                 }
                 Placing::Query(name, _) if has_parameter(&target, name) => {
-                    let problem =
-                        format!("the host puts a secret into the parameter `{name}`: the tool must not set it");
+                    let problem = format!(
+                        "the host puts a secret into the parameter `{name}`: the tool must not set it"
+                    );
                     return Err(invalid(problem));
                 }
-                Placing::Query(name, secret) => target = target.with_query_pair(name, secret.expose()),
+                Placing::Query(name, secret) => {
+                    target = target.with_query_pair(name, secret.expose())
+                }
             }
         }
         // A connection is used once.
@@ -162,10 +184,14 @@ fn checked(headers: &[(String, Vec<u8>)]) -> Result<HeaderMap, SendError> {
     }
     let mut all = HeaderMap::new();
     for (written, bytes) in headers {
-        let name = HeaderName::from_bytes(written.as_bytes())
-            .map_err(|_| invalid(format!("`{}` is not a valid name of a header", quoted(written))))?;
+        let name = HeaderName::from_bytes(written.as_bytes()).map_err(|_| {
+            invalid(format!("`{}` is not a valid name of a header", quoted(written)))
+        })?;
         if is_forbidden(name.as_str()) && stands(Defence::OwnHeaders) {
-            return Err(invalid(format!("the tool must not set the header `{}`", quoted(name.as_str()))));
+            return Err(invalid(format!(
+                "the tool must not set the header `{}`",
+                quoted(name.as_str())
+            )));
         }
         let value = value(name.as_str(), bytes)?;
         all.append(name, value);
@@ -176,26 +202,32 @@ fn checked(headers: &[(String, Vec<u8>)]) -> Result<HeaderMap, SendError> {
 /// Some servers read `_` as `-`.
 fn is_forbidden(name: &str) -> bool {
     let name = name.replace('_', "-");
-    FORBIDDEN.contains(&name.as_str()) || FORBIDDEN_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+    FORBIDDEN.contains(&name.as_str())
+        || FORBIDDEN_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
 /// Without control characters, line ends among them.
 fn value(name: &str, bytes: &[u8]) -> Result<HeaderValue, SendError> {
-    HeaderValue::from_bytes(bytes)
-        .map_err(|_| invalid(format!("the header `{}` has a value with a control character", quoted(name))))
+    HeaderValue::from_bytes(bytes).map_err(|_| {
+        invalid(format!("the header `{}` has a value with a control character", quoted(name)))
+    })
 }
 
 fn has_parameter(target: &Target, name: &str) -> bool {
     let query = target.query().unwrap_or_default();
-    url::form_urlencoded::parse(query.as_bytes()).any(|(parameter, _)| parameter.eq_ignore_ascii_case(name))
+    url::form_urlencoded::parse(query.as_bytes())
+        .any(|(parameter, _)| parameter.eq_ignore_ascii_case(name))
 }
 
 fn origin_form(target: &Target) -> Result<Uri, SendError> {
     let path = match target.query() {
-        Some(query) => PathAndQuery::from_maybe_shared(Bytes::from(format!("{}?{query}", target.path()))),
+        Some(query) => {
+            PathAndQuery::from_maybe_shared(Bytes::from(format!("{}?{query}", target.path())))
+        }
         None => PathAndQuery::try_from(target.path()),
     };
-    path.map(Uri::from).map_err(|_| invalid("its path or its query has a character that HTTP does not allow"))
+    path.map(Uri::from)
+        .map_err(|_| invalid("its path or its query has a character that HTTP does not allow"))
 }
 
 fn http_method(method: Method) -> http::Method {

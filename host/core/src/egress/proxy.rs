@@ -51,8 +51,9 @@ impl Proxy {
     /// # Errors
     /// [`BadRule`] for another text. It does not have the text, which may contain a password.
     pub fn new(url: &str) -> Result<Self, BadRule> {
-        let fault =
-            |problem: &str| BadRule::new("proxy", problem, "write for instance `http://proxy.example.com:3128`");
+        let fault = |problem: &str| {
+            BadRule::new("proxy", problem, "write for instance `http://proxy.example.com:3128`")
+        };
         let url = Url::parse(url).map_err(|_| fault("it is not a URL"))?;
         if url.scheme() != "http" {
             return Err(fault("its scheme is not `http`"));

@@ -68,10 +68,15 @@ impl Automaton {
         let (patterns, owners): (Vec<_>, Vec<_>) = patterns.into_iter().unzip();
         let spelled = patterns.iter().map(|pattern| spelled.contains(pattern)).collect();
         let bytes: usize = patterns.iter().map(Vec::len).sum();
-        let kind = if bytes <= MAX_TABLE { AhoCorasickKind::DFA } else { AhoCorasickKind::ContiguousNFA };
+        let kind =
+            if bytes <= MAX_TABLE { AhoCorasickKind::DFA } else { AhoCorasickKind::ContiguousNFA };
         let mut builder = AhoCorasick::builder();
         // Without a filter in front, text that looks like a form, as base64 does, takes as long as any other.
-        builder.kind(Some(kind)).prefilter(false).match_kind(MatchKind::Standard).ascii_case_insensitive(true);
+        builder
+            .kind(Some(kind))
+            .prefilter(false)
+            .match_kind(MatchKind::Standard)
+            .ascii_case_insensitive(true);
         Some(Self { patterns: builder.build(patterns).ok()?, owners, spelled })
     }
 
@@ -115,7 +120,10 @@ impl Redactor {
     /// Bytes that it takes, about.
     fn size(&self) -> usize {
         let Search { written, bare, skeleton, .. } = &*self.0;
-        [written, bare, skeleton].into_iter().map(|automaton| automaton.patterns.memory_usage()).sum()
+        [written, bare, skeleton]
+            .into_iter()
+            .map(|automaton| automaton.patterns.memory_usage())
+            .sum()
     }
 
     /// Whether it looks for this value.
@@ -148,7 +156,9 @@ impl Redactor {
 
     /// The same, at once.
     fn finds_sought(&self, bytes: &[u8], is_sought: &[bool]) -> bool {
-        (0..bytes.len()).step_by(CHUNK).any(|from| self.finds_at(bytes, from, |owners| are_sought(owners, is_sought)))
+        (0..bytes.len())
+            .step_by(CHUNK)
+            .any(|from| self.finds_at(bytes, from, |owners| are_sought(owners, is_sought)))
     }
 
     /// From where to where each form stands in these bytes.
@@ -210,7 +220,8 @@ impl Search {
         let gaps = LazyCell::new(|| gaps(&places));
         for found in automaton.patterns.find_overlapping_iter(&kept) {
             let (first, last) = (found.start(), found.end() - 1);
-            let (start, end, pattern) = (places[first], places[last] + 1, found.pattern().as_usize());
+            let (start, end, pattern) =
+                (places[first], places[last] + 1, found.pattern().as_usize());
             let is_spelled = || (gaps[last] - gaps[first] + 1) * GROUP > last - first;
             if end - start <= self.reach && (!automaton.spelled[pattern] || is_spelled()) {
                 tell(Found { start, end, owners: automaton.owners(pattern) });

@@ -65,7 +65,11 @@ pub(super) async fn addresses(
 }
 
 /// The addresses of a host; one at least.
-pub(super) async fn found(names: &Names, target: &Target, budget: &Budget) -> Result<Vec<IpAddr>, SendError> {
+pub(super) async fn found(
+    names: &Names,
+    target: &Target,
+    budget: &Budget,
+) -> Result<Vec<IpAddr>, SendError> {
     let mut found = match target.host() {
         Host::Address(address) => vec![address],
         Host::Name(name) => names.resolve(name, target, budget).await?,
@@ -96,9 +100,17 @@ impl Names {
     }
 
     /// Asks once. A call that does not wait for the answer any more keeps the place of the question until it comes.
-    async fn resolve(&self, name: String, target: &Target, budget: &Budget) -> Result<Vec<IpAddr>, SendError> {
-        let slot =
-            self.slots.take(budget.resolving(), budget.tenant()).await.ok_or(SendError::Timeout(Stage::Connect))?;
+    async fn resolve(
+        &self,
+        name: String,
+        target: &Target,
+        budget: &Budget,
+    ) -> Result<Vec<IpAddr>, SendError> {
+        let slot = self
+            .slots
+            .take(budget.resolving(), budget.tenant())
+            .await
+            .ok_or(SendError::Timeout(Stage::Connect))?;
         let (resolver, port) = (Arc::clone(&self.resolver), target.port());
         let asked = tokio::spawn(async move {
             let _slot = stands(Defence::UnansweredNames).then_some(slot);
@@ -107,7 +119,9 @@ impl Names {
         // A resolver of the embedder's own may panic.
         match resumed(asked.await) {
             Some(Ok(Ok(found))) => Ok(found),
-            Some(Ok(Err(_)) | Err(_)) => Err(SendError::unreachable(target, "its name cannot be resolved")),
+            Some(Ok(Err(_)) | Err(_)) => {
+                Err(SendError::unreachable(target, "its name cannot be resolved"))
+            }
             None => Err(SendError::broken("toolcell is shutting down")),
         }
     }

@@ -81,8 +81,13 @@ pub(super) fn accept(
     let (head, received) = response.into_parts();
     let mut headers = head.headers;
     check(head.status, &headers)?;
-    if head.status == StatusCode::PARTIAL_CONTENT && !terms.asks_for_part && stands(Defence::UnaskedParts) {
-        return Err(SendError::broken("it is a partial response (206), and the request had no `Range` header"));
+    if head.status == StatusCode::PARTIAL_CONTENT
+        && !terms.asks_for_part
+        && stands(Defence::UnaskedParts)
+    {
+        return Err(SendError::broken(
+            "it is a partial response (206), and the request had no `Range` header",
+        ));
     }
     terms.budget.take_received(head_size(&headers) as u64)?;
     let receivable = terms.budget.receivable();
@@ -100,8 +105,16 @@ pub(super) fn accept(
     let redaction = terms.redactor.as_ref().map(Redactor::in_pieces);
     let inflation = terms.redactor.clone().map(Inflation::new);
     let (silence, is_over) = (None, false);
-    let body =
-        Body { received, terms, redaction, inflation, silence, is_over, _connection: connection, _threads: threads };
+    let body = Body {
+        received,
+        terms,
+        redaction,
+        inflation,
+        silence,
+        is_over,
+        _connection: connection,
+        _threads: threads,
+    };
     let mut response = Response::new(body);
     *response.status_mut() = head.status;
     *response.headers_mut() = headers;
@@ -127,7 +140,9 @@ fn check(status: StatusCode, headers: &HeaderMap) -> Result<(), SendError> {
 /// Headers without secrets. The length goes too: it may be another one afterwards.
 fn redacted(headers: &HeaderMap, redactor: &Redactor) -> Result<HeaderMap, SendError> {
     let is_plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
-    if stands(Defence::Searchable) && !headers.get_all(header::CONTENT_ENCODING).iter().all(is_plain) {
+    if stands(Defence::Searchable)
+        && !headers.get_all(header::CONTENT_ENCODING).iter().all(is_plain)
+    {
         return Err(SendError::broken("it is compressed, so it cannot be searched for secrets"));
     }
     let spread = spread(headers, redactor);
@@ -137,8 +152,8 @@ fn redacted(headers: &HeaderMap, redactor: &Redactor) -> Result<HeaderMap, SendE
             continue;
         }
         let value = if is_spread { MARK.to_vec() } else { redactor.redact(value.as_bytes()) };
-        let value =
-            HeaderValue::from_bytes(&value).map_err(|_| SendError::broken("one of its redacted headers is invalid"))?;
+        let value = HeaderValue::from_bytes(&value)
+            .map_err(|_| SendError::broken("one of its redacted headers is invalid"))?;
         kept.append(name, value);
     }
     Ok(kept)
@@ -175,9 +190,13 @@ impl Body {
         self.terms.budget.take_received(piece.len() as u64)?;
         match self.inflation.as_mut().map(|inflation| inflation.feed(&piece)) {
             None | Some(Inflated::Clean) => {}
-            Some(Inflated::Secret) => return Err(SendError::broken("it is compressed, and carries a secret")),
+            Some(Inflated::Secret) => {
+                return Err(SendError::broken("it is compressed, and carries a secret"));
+            }
             Some(Inflated::TooLarge) => {
-                return Err(SendError::broken("its decompressed content is too large to search for secrets"));
+                return Err(SendError::broken(
+                    "its decompressed content is too large to search for secrets",
+                ));
             }
         }
         Ok(match &mut self.redaction {
@@ -210,7 +229,10 @@ impl hyper::body::Body for Body {
     type Data = Bytes;
     type Error = SendError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
         while !self.is_over {
             let frame = match Pin::new(&mut self.received).poll_frame(cx) {
                 Poll::Ready(frame) => {
@@ -225,7 +247,9 @@ impl hyper::body::Body for Body {
             };
             let piece = match frame {
                 // Trailers are dropped: few clients read them, and what they say would have to be checked like a head.
-                Some(Ok(frame)) => frame.into_data().map_or(Ok(Bytes::new()), |data| self.take(data)),
+                Some(Ok(frame)) => {
+                    frame.into_data().map_or(Ok(Bytes::new()), |data| self.take(data))
+                }
                 Some(Err(error)) => {
                     self.is_over = true;
                     Err(self.terms.fault(&error))

@@ -42,7 +42,9 @@ impl Roots {
             return Err(fault("there is no certificate"));
         }
         for certificate in certificates {
-            self.0.add(certificate).map_err(|_| fault("one of them cannot be read as a certificate"))?;
+            self.0
+                .add(certificate)
+                .map_err(|_| fault("one of them cannot be read as a certificate"))?;
         }
         Ok(self)
     }

@@ -54,14 +54,23 @@ impl Screen {
         // In one text, since a value may be spread over them; and once more without the names, for one character in each.
         let values: Vec<_> = headers.iter().map(|(_, value)| value.as_slice()).collect();
         let values = values.join(&b'\n');
-        let headers = headers.iter().flat_map(|(name, value)| [name.as_bytes(), b": ", value, b"\n"].concat());
-        let mut texts = vec![Bytes::from(url.to_owned()), headers.collect(), values.into(), body.clone()];
+        let headers = headers
+            .iter()
+            .flat_map(|(name, value)| [name.as_bytes(), b": ", value, b"\n"].concat());
+        let mut texts =
+            vec![Bytes::from(url.to_owned()), headers.collect(), values.into(), body.clone()];
         let decoded: Vec<u8> = percent_decode_str(url).collect();
         if decoded != url.as_bytes() {
             // An encoder of the tool's own may escape what it likes.
             texts.push(decoded.into());
         }
-        Screening { screen: self, method: *method, target: target.clone(), texts, body: body.clone() }
+        Screening {
+            screen: self,
+            method: *method,
+            target: target.clone(),
+            texts,
+            body: body.clone(),
+        }
     }
 }
 
@@ -71,9 +80,12 @@ impl Screening {
     /// # Errors
     /// [`SendError::Denied`]; [`SendError::Invalid`] for a body that is compressed and too large to be searched.
     pub(super) async fn pass(self) -> Result<(), SendError> {
-        let Self { screen: Screen { others, own, bound, tell }, method, target, texts, body } = self;
+        let Self { screen: Screen { others, own, bound, tell }, method, target, texts, body } =
+            self;
         let is_bound = |value: &Secret| {
-            bound.iter().any(|(rule, own)| own.expose() == value.expose() && rule.covers(method, &target))
+            bound
+                .iter()
+                .any(|(rule, own)| own.expose() == value.expose() && rule.covers(method, &target))
         };
         let all = vec![true; others.values().len()];
         let unbound: Option<Vec<_>> =
@@ -85,7 +97,11 @@ impl Screening {
                 is_found |= own.finds_any(&text, unbound).await;
             }
             if is_found && stands(Defence::LeavingSecrets) {
-                return Err(SendError::Denied(denial([Some(&others), own.as_ref()], method, &target)));
+                return Err(SendError::Denied(denial(
+                    [Some(&others), own.as_ref()],
+                    method,
+                    &target,
+                )));
             }
             for kind in kinds(&text) {
                 if !seen.contains(&kind) && stands(Defence::TokenShapes) {
@@ -101,10 +117,16 @@ impl Screening {
                 match search.feed(piece) {
                     Inflated::Clean => {}
                     Inflated::Secret => {
-                        return Err(SendError::Denied(denial([Some(&others), own.as_ref()], method, &target)));
+                        return Err(SendError::Denied(denial(
+                            [Some(&others), own.as_ref()],
+                            method,
+                            &target,
+                        )));
                     }
                     Inflated::TooLarge => {
-                        return Err(invalid("its decompressed body is too large to search for secrets"));
+                        return Err(invalid(
+                            "its decompressed body is too large to search for secrets",
+                        ));
                     }
                 }
                 yield_now().await;

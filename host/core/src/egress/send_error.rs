@@ -139,7 +139,8 @@ impl SendError {
     /// The line names the whole host: a path could be a peer's text. The address that a name has is not for the tool to see.
     pub(super) fn private(method: Method, target: &Target) -> Self {
         let host = target.host();
-        let is_known = matches!(&host, Host::Address(_)) || matches!(&host, Host::Name(name) if name == "localhost");
+        let is_known = matches!(&host, Host::Address(_))
+            || matches!(&host, Host::Name(name) if name == "localhost");
         let rule = HttpRule::smallest(method, target).of_whole_host();
         let grant = is_known.then(|| Suggestion::of_rule(&rule).lines().concat());
         let denial = Denial::by_network(&Request::Http { method, target: Cow::Borrowed(target) });
@@ -152,7 +153,11 @@ impl SendError {
         match self {
             Self::Denied(denial) => Some(denial),
             Self::Private(host) => Some(&host.denial),
-            Self::Invalid(_) | Self::Unreachable(_) | Self::Timeout(_) | Self::OverBudget(..) | Self::Broken(_) => None,
+            Self::Invalid(_)
+            | Self::Unreachable(_)
+            | Self::Timeout(_)
+            | Self::OverBudget(..)
+            | Self::Broken(_) => None,
         }
     }
 

@@ -39,7 +39,12 @@ const SHAPES: [Shape; 20] = [
     shape("a private key", "PRIVATE KEY-----", |_| true, 0),
 ];
 
-const fn shape(kind: &'static str, beginning: &'static str, goes_on: fn(&u8) -> bool, at_least: usize) -> Shape {
+const fn shape(
+    kind: &'static str,
+    beginning: &'static str,
+    goes_on: fn(&u8) -> bool,
+    at_least: usize,
+) -> Shape {
     Shape { kind, beginning, goes_on, at_least }
 }
 
@@ -64,9 +69,11 @@ pub(super) fn kinds(bytes: &[u8]) -> Vec<&'static str> {
         let number = found.pattern().as_usize();
         let Shape { goes_on, at_least, .. } = &SHAPES[number];
         let rest = &bytes[found.end()..];
-        is_seen[number] |= rest.iter().take(*at_least).take_while(|byte| goes_on(byte)).count() == *at_least;
+        is_seen[number] |=
+            rest.iter().take(*at_least).take_while(|byte| goes_on(byte)).count() == *at_least;
     }
-    let mut kinds: Vec<_> = SHAPES.iter().zip(is_seen).filter(|(_, seen)| *seen).map(|(shape, _)| shape.kind).collect();
+    let mut kinds: Vec<_> =
+        SHAPES.iter().zip(is_seen).filter(|(_, seen)| *seen).map(|(shape, _)| shape.kind).collect();
     kinds.dedup();
     kinds
 }
@@ -90,7 +97,11 @@ mod tests {
             (token("-----BEGIN ", "PUBLIC KEY-----"), &[]),
             (format!("ghp_ AKIA{}", token("ghs_", &"x".repeat(40)).repeat(2)), &["a GitHub token"]),
             (
-                format!("{} {}", token("AKIA", &"A".repeat(16)), token("sk_live_", &"0".repeat(24))),
+                format!(
+                    "{} {}",
+                    token("AKIA", &"A".repeat(16)),
+                    token("sk_live_", &"0".repeat(24))
+                ),
                 &["an AWS access key", "a Stripe key"],
             ),
             (String::new(), &[]),

@@ -59,7 +59,9 @@ impl Slots {
         };
         let call = one(counted(Defence::RequestsOfACall, call)).await?;
         let tenant = match tenant {
-            Some(tenant) => Some(one(counted(Defence::RequestsOfATenant, &self.share(tenant))).await?),
+            Some(tenant) => {
+                Some(one(counted(Defence::RequestsOfATenant, &self.share(tenant))).await?)
+            }
             None => None,
         };
         let all = one(counted(Defence::Connections, &self.all)).await?;

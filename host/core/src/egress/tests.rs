@@ -73,7 +73,9 @@ impl Egress {
 }
 
 async fn send(egress: &Egress, rights: &Rights, outgoing: Outgoing) -> Result<Incoming, SendError> {
-    egress.send(rights, &Budget::default(), outgoing, Secrets::default(), Instant::now() + AMPLE).await
+    egress
+        .send(rights, &Budget::default(), outgoing, Secrets::default(), Instant::now() + AMPLE)
+        .await
 }
 
 /// What comes of it soon enough: nothing here is waited for without an end.
@@ -86,7 +88,11 @@ fn kind(result: &Result<Incoming, SendError>) -> &'static str {
     let Err(error) = result else { return "response" };
     let text = format!("{error} {}", error.hint());
     assert!(text.len() < 600 && !text.contains("canary"), "{text}");
-    assert!(matches!(error, SendError::Denied(_) | SendError::Private(_)) || !text.contains("127.0.0.1:"), "{text}");
+    assert!(
+        matches!(error, SendError::Denied(_) | SendError::Private(_))
+            || !text.contains("127.0.0.1:"),
+        "{text}"
+    );
     match error {
         SendError::Denied(_) => "denied",
         SendError::Invalid(_) => "invalid",

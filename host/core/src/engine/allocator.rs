@@ -27,7 +27,8 @@ impl Allocator {
         if let Ok(pool) = made(cells) {
             return Some((pool, cells));
         }
-        let mut halves = std::iter::successors(Some(cells / 2), |cells| Some(cells / 2)).take_while(|cells| *cells > 0);
+        let mut halves = std::iter::successors(Some(cells / 2), |cells| Some(cells / 2))
+            .take_while(|cells| *cells > 0);
         let fits = halves.find(|cells| made(*cells).is_ok()).unwrap_or_default() / 2;
         match (fits > 0).then(|| made(fits)).and_then(Result::ok) {
             Some(pool) => {

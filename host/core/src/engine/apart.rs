@@ -41,6 +41,7 @@ fn link(inner: &Inner, ready: &Ready) -> Result<Arc<Ready>, Error> {
     let component = unsafe { Component::deserialize(&engine, &code) }.map_err(failed)?;
     let pre = inner.on_demand.linker()?.instantiate_pre(&component).map_err(failed)?;
     let exports = Exports::find(&engine, &pre, &ready.wiring.kind)?;
-    let (ticker, world, wiring) = (Arc::clone(&ready.ticker), Arc::clone(&ready.world), ready.wiring.clone());
+    let (ticker, world, wiring) =
+        (Arc::clone(&ready.ticker), Arc::clone(&ready.world), ready.wiring.clone());
     Ok(Arc::new(Ready { engine, pre, exports, ticker, world, wiring, apart: Default::default() }))
 }

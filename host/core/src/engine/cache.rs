@@ -71,21 +71,30 @@ impl Cache {
     /// # Errors
     /// [`Error::is_environment`] when it cannot be made private to this user.
     pub(super) fn open(dir: &Path, most_bytes: u64) -> Result<Self, Error> {
-        let failed =
-            |what: &str, error: io::Error| Error::cache(format!("{}: {what}", dir.display())).with_source(error);
+        let failed = |what: &str, error: io::Error| {
+            Error::cache(format!("{}: {what}", dir.display())).with_source(error)
+        };
         if fs::symlink_metadata(dir).is_ok_and(|found| !found.is_dir()) {
-            return Err(Error::cache(format!("{} is a file or a link, not a directory", dir.display())));
+            return Err(Error::cache(format!(
+                "{} is a file or a link, not a directory",
+                dir.display()
+            )));
         }
         // One that was there keeps its permissions: it may be more than a cache to others.
-        crate::private::directory(dir).map_err(|unfit| Error::cache(format!("{} {unfit}", dir.display())))?;
-        let secret = secret(dir).map_err(|error| failed("its key cannot be read or made", error))?;
-        let [key, code_key] = [PURPOSE, CODE_PURPOSE].map(|purpose| blake3::derive_key(purpose, &secret));
+        crate::private::directory(dir)
+            .map_err(|unfit| Error::cache(format!("{} {unfit}", dir.display())))?;
+        let secret =
+            secret(dir).map_err(|error| failed("its key cannot be read or made", error))?;
+        let [key, code_key] =
+            [PURPOSE, CODE_PURPOSE].map(|purpose| blake3::derive_key(purpose, &secret));
         Ok(Self { dir: dir.to_owned(), key, code_key, most_bytes })
     }
 
     /// The entry of this name, if it is whole and was written with this directory's key.
     pub(super) fn get(&self, name: &str) -> Option<Entry> {
-        self.read(name).inspect_err(|error| tracing::debug!(entry = name, %error, "no artifact")).ok()?
+        self.read(name)
+            .inspect_err(|error| tracing::debug!(entry = name, %error, "no artifact"))
+            .ok()?
     }
 
     /// The definitions of the entry of this name, without a look at its code: [`get`](Self::get) may find later that the code
@@ -104,7 +113,11 @@ impl Cache {
         let (written, path) = (self.without_code(name)?, self.path(name, "code"));
         let file = open(&path)?;
         let length = file.metadata()?.len();
-        let found = hash::keyed(&self.code_key, file.take(self.most_bytes.max(DEFAULT_CACHE_BYTES)), length)?;
+        let found = hash::keyed(
+            &self.code_key,
+            file.take(self.most_bytes.max(DEFAULT_CACHE_BYTES)),
+            length,
+        )?;
         let fits = written.fits_tools(self, name) && written.code_hash() == Some(found);
         if fits || !stands(Defence::ArtifactMac) {
             return Ok(Some(Entry { code: path, tools: written.tools, reading: written.reading }));
@@ -173,7 +186,10 @@ impl Cache {
     /// A file with this content and no name that anybody looks for.
     fn written(&self, content: &[u8]) -> io::Result<NamedTempFile> {
         let mut builder = tempfile::Builder::new();
-        builder.prefix(room::UNFINISHED.0).suffix(room::UNFINISHED.1).permissions(Permissions::from_mode(0o600));
+        builder
+            .prefix(room::UNFINISHED.0)
+            .suffix(room::UNFINISHED.1)
+            .permissions(Permissions::from_mode(0o600));
         let mut file = builder.tempfile_in(&self.dir)?;
         file.write_all(content)?;
         Ok(file)
@@ -220,11 +236,13 @@ fn secret(dir: &Path) -> io::Result<[u8; KEY_BYTES]> {
     }
     let mut fresh = [0; KEY_BYTES];
     getrandom::fill(&mut fresh).map_err(io::Error::other)?;
-    let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o600)).tempfile_in(dir)?;
+    let mut file =
+        tempfile::Builder::new().permissions(Permissions::from_mode(0o600)).tempfile_in(dir)?;
     file.write_all(&fresh)?;
     // The first process to give the file its name wins; each process reads that one's.
     let _ = file.persist_noclobber(&path);
-    let unfit = || io::Error::other("the key file still has the wrong owner, permissions or length");
+    let unfit =
+        || io::Error::other("the key file still has the wrong owner, permissions or length");
     secret_in(open(&path), &path)?.ok_or_else(unfit)
 }
 

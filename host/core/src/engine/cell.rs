@@ -89,7 +89,8 @@ impl Cell {
         let limits = invocation.limits;
         let deadline = invocation.deadline();
         // An attempt before this one may have used some of the call's budget: the cell gets what is left.
-        let (spent, host_calls) = (invocation.meter.fuel.load(Relaxed), invocation.meter.host_calls.load(Relaxed));
+        let (spent, host_calls) =
+            (invocation.meter.fuel.load(Relaxed), invocation.meter.host_calls.load(Relaxed));
         let mut table = ResourceTable::new();
         if stands(Defence::HostObjects) {
             table.set_max_capacity(HOST_OBJECTS);
@@ -109,12 +110,18 @@ impl Cell {
         };
         let mut store = Store::try_new(engine, cell)?;
         store.limiter(|cell| &mut cell.limiter);
-        store.set_fuel(if stands(Defence::Fuel) { limits.fuel.saturating_sub(spent) } else { u64::MAX })?;
+        store.set_fuel(if stands(Defence::Fuel) {
+            limits.fuel.saturating_sub(spent)
+        } else {
+            u64::MAX
+        })?;
         store.fuel_async_yield_interval(Some(FUEL_INTERVAL))?;
         store.set_epoch_deadline(if stands(Defence::Ticks) { 1 } else { u64::MAX >> 1 });
         store.epoch_deadline_callback(at_tick);
         if stands(Defence::CopiedBytes) {
-            store.set_hostcall_fuel(usize::try_from(limits.result).unwrap_or(usize::MAX).saturating_add(COPY_SLACK));
+            store.set_hostcall_fuel(
+                usize::try_from(limits.result).unwrap_or(usize::MAX).saturating_add(COPY_SLACK),
+            );
         }
         if stands(Defence::Handles) {
             store.set_max_component_handles(HANDLES);
@@ -124,7 +131,11 @@ impl Cell {
 
     /// Counts a call into the host by its name, which a trace shows as it shows those of the engine's own, and never with
     /// what the guest said in it.
-    pub(super) fn called(&mut self, module: &'static str, function: &'static str) -> Result<(), Stop> {
+    pub(super) fn called(
+        &mut self,
+        module: &'static str,
+        function: &'static str,
+    ) -> Result<(), Stop> {
         Self::traced(module, function);
         self.awaits(Awaited::of(module));
         self.count_host_call()
@@ -174,11 +185,14 @@ impl Cell {
     fn host_bytes_left(&mut self) -> Result<(), Stop> {
         let charged = self.files.as_ref().map_or(0, |files| files.retained().held());
         let bodies = self.wasi_http.as_ref().map_or(0, |state| state.written());
-        retained::within(charged.saturating_add(bodies).saturating_add(retained::weigh(&mut self.table)))
+        retained::within(
+            charged.saturating_add(bodies).saturating_add(retained::weigh(&mut self.table)),
+        )
     }
 
     fn is_over(&self) -> bool {
-        self.pulse.is_cancelled() || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        self.pulse.is_cancelled()
+            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// What grants lead to.
@@ -284,7 +298,9 @@ pub(super) fn authorized(
 ) -> Result<(), Denial> {
     let decision = rights.allows(request);
     let is_noted = world.recorder.as_ref().is_some_and(|recorder| match &decision {
-        Decision::Allowed | Decision::Denied(Denial { layer: Layer::Granted, .. }) => recorder.request(request),
+        Decision::Allowed | Decision::Denied(Denial { layer: Layer::Granted, .. }) => {
+            recorder.request(request)
+        }
         Decision::Denied(_) => false,
     });
     let Decision::Denied(denial) = decision else { return Ok(()) };
@@ -301,7 +317,8 @@ impl WasiView for Cell {
             let lines = Lines::new(Arc::clone(&self.invocation));
             let Reach { world, rights, streams, .. } = &self.reach;
             let call = &self.invocation.call.id;
-            let context = inert::context(&lines, world, clock, rights.as_deref(), call, streams.as_deref());
+            let context =
+                inert::context(&lines, world, clock, rights.as_deref(), call, streams.as_deref());
             Box::new(Wasi { context, lines })
         });
         WasiCtxView { ctx: &mut wasi.context, table: &mut self.table }

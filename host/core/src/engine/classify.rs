@@ -32,7 +32,12 @@ pub(super) enum Phase {
 }
 
 /// Why the cell ended.
-pub(super) fn classify(error: &wasmtime::Error, phase: Phase, store: &Store<Cell>, fuel_used: u64) -> ToolError {
+pub(super) fn classify(
+    error: &wasmtime::Error,
+    phase: Phase,
+    store: &Store<Cell>,
+    fuel_used: u64,
+) -> ToolError {
     let cell = store.data();
     if let Some(exit) = error.downcast_ref::<I32Exit>() {
         return ToolError::HandlerExit(Exit::Called { code: exit.0 });
@@ -45,9 +50,11 @@ pub(super) fn classify(error: &wasmtime::Error, phase: Phase, store: &Store<Cell
     if let Some(trap) = error.downcast_ref::<Trap>() {
         let limits = cell.invocation.limits;
         return match kind_of(*trap) {
-            End::OutOfFuel => {
-                ToolError::Timeout(Timeout::Fuel { budget: limits.fuel, used: fuel_used, stdout: printed(cell) })
-            }
+            End::OutOfFuel => ToolError::Timeout(Timeout::Fuel {
+                budget: limits.fuel,
+                used: fuel_used,
+                stdout: printed(cell),
+            }),
             End::Deadline => ToolError::Timeout(Timeout::Deadline {
                 budget: limits.timeout,
                 used: cell.invocation.started.elapsed(),
@@ -73,12 +80,15 @@ pub(super) fn classify(error: &wasmtime::Error, phase: Phase, store: &Store<Cell
         return ToolError::InvalidReturn(ReturnRule::TooLarge { limit, got });
     }
     // The guest has returned, and what it returned (a value, or memory for its arguments) is not what it declared.
-    ToolError::InvalidReturn(ReturnRule::Unreadable { detail: plain(&format!("{error:#}"), DETAIL_CHARS) })
+    ToolError::InvalidReturn(ReturnRule::Unreadable {
+        detail: plain(&format!("{error:#}"), DETAIL_CHARS),
+    })
 }
 
 fn raise(mut raised: Raised, error: &wasmtime::Error, cell: &Cell) -> ToolError {
     raised.limit = raised.limit.or(cell.limiter.hit());
-    raised.panic_message = cell.last_words().map(|words| plain(&folded(panic_text(&words)), usize::MAX));
+    raised.panic_message =
+        cell.last_words().map(|words| plain(&folded(panic_text(&words)), usize::MAX));
     raised.stdout = printed(cell).map(String::into_boxed_str);
     if let Some(trace) = error.downcast_ref::<WasmBacktrace>() {
         raised.backtrace = frames::names(trace);
@@ -101,7 +111,10 @@ enum End {
 
 fn kind_of(trap: Trap) -> End {
     use RaisedKind as Kind;
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the engine's list of traps is open; ours ends with OtherTrap")]
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the engine's list of traps is open; ours ends with OtherTrap"
+    )]
     End::Raised(match trap {
         Trap::OutOfFuel => return End::OutOfFuel,
         Trap::Interrupt => return End::Deadline,
@@ -109,7 +122,9 @@ fn kind_of(trap: Trap) -> End {
         Trap::StackOverflow => Kind::StackOverflow,
         Trap::MemoryOutOfBounds | Trap::HeapMisaligned => Kind::MemoryOutOfBounds,
         Trap::TableOutOfBounds => Kind::TableOutOfBounds,
-        Trap::IndirectCallToNull | Trap::BadSignature | Trap::NullReference => Kind::BadIndirectCall,
+        Trap::IndirectCallToNull | Trap::BadSignature | Trap::NullReference => {
+            Kind::BadIndirectCall
+        }
         Trap::IntegerDivisionByZero => Kind::DivisionByZero,
         Trap::IntegerOverflow | Trap::BadConversionToInteger => Kind::ArithmeticOverflow,
         Trap::CannotEnterComponent
@@ -130,9 +145,11 @@ fn panic_text(words: &str) -> &str {
     const ADVICE: &str = "note: run with `RUST_BACKTRACE=1`";
     let words = words.rfind(ADVICE).and_then(|at| words.get(..at)).unwrap_or(words);
     let is_header = |(before, line): &(&str, &str)| {
-        (before.is_empty() || before.ends_with('\n')) && line.lines().next().is_some_and(|line| line.contains(PANICKED))
+        (before.is_empty() || before.ends_with('\n'))
+            && line.lines().next().is_some_and(|line| line.contains(PANICKED))
     };
-    let mut found = words.rmatch_indices("thread '").filter_map(|(at, _)| words.split_at_checked(at));
+    let mut found =
+        words.rmatch_indices("thread '").filter_map(|(at, _)| words.split_at_checked(at));
     let Some((_, text)) = found.find(is_header) else { return words };
     text.find(PANICKED).and_then(|at| text.get(at + 1..)).unwrap_or(words)
 }
@@ -190,7 +207,10 @@ mod tests {
                 "panicked at a.rs:1:2:\nthe engine panicked at noon\n",
             ),
             ("assertion failed: a.c:3\n", "assertion failed: a.c:3\n"),
-            ("thread 'main' sleeps\nand panicked at a.rs\n", "thread 'main' sleeps\nand panicked at a.rs\n"),
+            (
+                "thread 'main' sleeps\nand panicked at a.rs\n",
+                "thread 'main' sleeps\nand panicked at a.rs\n",
+            ),
             ("", ""),
         ] {
             assert_eq!(panic_text(words), text);

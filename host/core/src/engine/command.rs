@@ -68,7 +68,8 @@ impl Streams {
         let words = command.words(invocation.arguments());
         let stdin = match command.stdin {
             CommandInput::Text => {
-                let text = invocation.arguments().get(STDIN).and_then(Value::as_str).unwrap_or_default();
+                let text =
+                    invocation.arguments().get(STDIN).and_then(Value::as_str).unwrap_or_default();
                 Bytes::copy_from_slice(text.as_bytes())
             }
             CommandInput::Json => Bytes::copy_from_slice(invocation.call.arguments.as_bytes()),
@@ -101,7 +102,9 @@ pub(super) async fn run(
         Ok(bytes) if status != 0 => {
             CallResult::Outcome(Outcome::Error(failure(status, &bytes, limit, cell.last_words())))
         }
-        Ok(bytes) if command.output == CommandOutput::Bytes => CallResult::Outcome(Outcome::Ok(part(bytes, command))),
+        Ok(bytes) if command.output == CommandOutput::Bytes => {
+            CallResult::Outcome(Outcome::Ok(part(bytes, command)))
+        }
         Ok(bytes) => {
             let (text, note) = readable(&bytes, limit);
             let mut output = Output::new(result(&text, command.output));
@@ -145,13 +148,15 @@ fn size_in_json(c: char) -> u64 {
 
 /// The result of a command whose output is bytes.
 fn part(data: Vec<u8>, command: &Command) -> Output {
-    let mime_type = command.media_type.clone().unwrap_or_else(|| "application/octet-stream".to_owned());
+    let mime_type =
+        command.media_type.clone().unwrap_or_else(|| "application/octet-stream".to_owned());
     let message = format!("{} bytes of {mime_type}", data.len());
     let part = match mime_type.split_once('/') {
         Some(("image", _)) => Part::Image(Media { mime_type, data }),
         Some(("audio", _)) => Part::Audio(Media { mime_type, data }),
         _ => {
-            let (uri, content) = (format!("stdout:{}", command.name), ResourceContent::Bytes { data });
+            let (uri, content) =
+                (format!("stdout:{}", command.name), ResourceContent::Bytes { data });
             Part::Resource(Resource { uri, mime_type: Some(mime_type), content })
         }
     };
@@ -254,7 +259,11 @@ impl Captured {
     pub(super) fn log(&self, lines: &Lines) {
         let bytes = {
             let mut kept = self.0.lock();
-            if std::mem::replace(&mut kept.is_logged, true) { Vec::new() } else { self.redacted(&kept) }
+            if std::mem::replace(&mut kept.is_logged, true) {
+                Vec::new()
+            } else {
+                self.redacted(&kept)
+            }
         };
         lines.write(LogSource::Stdout, &bytes);
         lines.finish();
@@ -291,7 +300,8 @@ impl OutputStream for Captured {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         let mut kept = self.0.lock();
         kept.written = kept.written.saturating_add(bytes.len() as u64);
-        let room = usize::try_from(kept.limit).unwrap_or(usize::MAX).saturating_sub(kept.bytes.len());
+        let room =
+            usize::try_from(kept.limit).unwrap_or(usize::MAX).saturating_sub(kept.bytes.len());
         kept.bytes.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
         Ok(())
     }
@@ -320,8 +330,13 @@ mod tests {
         ] {
             let (text, note) = readable(bytes, limit);
             let note = note.unwrap_or_else(|| panic!("{bytes:?}"));
-            assert_eq!((&*text, note.contains("only its beginning")), (expected, is_cut), "{bytes:?}");
-            let json = serde_json::to_string(&text).unwrap().len() + serde_json::to_string(&note).unwrap().len();
+            assert_eq!(
+                (&*text, note.contains("only its beginning")),
+                (expected, is_cut),
+                "{bytes:?}"
+            );
+            let json = serde_json::to_string(&text).unwrap().len()
+                + serde_json::to_string(&note).unwrap().len();
             assert!(json as u64 <= limit.max(BESIDE_TEXT), "{json} bytes of JSON of {bytes:?}");
         }
     }

@@ -52,7 +52,8 @@ const SIGABRT: i32 = Signal::ABORT.as_raw();
 /// How a process dies that is over its wall time, or that the machine had no memory for.
 const SIGKILL: i32 = Signal::KILL.as_raw();
 /// How a process dies that was asked to end, with its parent or before it.
-const ASKED: [i32; 4] = [Signal::HUP.as_raw(), Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal::TERM.as_raw()];
+const ASKED: [i32; 4] =
+    [Signal::HUP.as_raw(), Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal::TERM.as_raw()];
 /// A worker's exit code for a component that the compiler refuses, with the reason on standard error.
 const REFUSED: i32 = 3;
 /// A worker's exit code for a component that needs proposals which are off, with their names on standard error.
@@ -103,14 +104,15 @@ pub(super) fn compile(
     match worker {
         Some(worker) => worker.compile(tier, haste, component, watch),
         // The compiler is the validator too.
-        None => config::compiler(tier, haste).map_err(NoCode::Interrupted)?.precompile_component(component).map_err(
-            |error| {
+        None => config::compiler(tier, haste)
+            .map_err(NoCode::Interrupted)?
+            .precompile_component(component)
+            .map_err(|error| {
                 NoCode::Refused(match proposals::missing(component) {
                     Some(names) => Error::proposals(names),
                     None => Error::malformed(format!("{error:#}")),
                 })
-            },
-        ),
+            }),
     }
 }
 
@@ -167,12 +169,18 @@ impl Worker {
         }
     }
 
-    fn compile(&self, tier: Tier, haste: Haste, component: &[u8], watch: Watch) -> Result<Vec<u8>, NoCode> {
+    fn compile(
+        &self,
+        tier: Tier,
+        haste: Haste,
+        component: &[u8],
+        watch: Watch,
+    ) -> Result<Vec<u8>, NoCode> {
         let order = Order { tier, seconds: self.seconds(haste) };
         let too_costly = || Error::too_costly(Duration::from_secs(order.seconds));
-        let ended = self
-            .run(&order, component, self.wall(haste), watch)
-            .map_err(|error| NoCode::Interrupted(Error::engine("no compiler process").with_source(error)))?;
+        let ended = self.run(&order, component, self.wall(haste), watch).map_err(|error| {
+            NoCode::Interrupted(Error::engine("no compiler process").with_source(error))
+        })?;
         match (ended.status.code(), ended.status.signal()) {
             (Some(0), _) => Ok(ended.code),
             (Some(REFUSED), _) => Err(NoCode::Refused(Error::malformed(ended.complaint))),
@@ -185,15 +193,24 @@ impl Worker {
             (None, Some(SIGXCPU | SIGABRT)) => Err(NoCode::Refused(too_costly())),
             // Its bound on wall time, which a busy machine can make short.
             (None, Some(SIGKILL)) => Err(NoCode::Interrupted(too_costly())),
-            (None, Some(signal)) if ASKED.contains(&signal) => {
-                Err(NoCode::Interrupted(Error::engine(format!("the compiler process was ended ({})", ended.status))))
-            }
-            _ => Err(NoCode::Refused(Error::malformed(format!("the compiler crashed on it ({})", ended.status)))),
+            (None, Some(signal)) if ASKED.contains(&signal) => Err(NoCode::Interrupted(
+                Error::engine(format!("the compiler process was ended ({})", ended.status)),
+            )),
+            _ => Err(NoCode::Refused(Error::malformed(format!(
+                "the compiler crashed on it ({})",
+                ended.status
+            )))),
         }
     }
 
     /// Runs the program to its end, or to the end of its wall time, or for as long as it is wanted.
-    fn run(&self, order: &Order, component: &[u8], wall: Duration, watch: Watch) -> io::Result<Ended> {
+    fn run(
+        &self,
+        order: &Order,
+        component: &[u8],
+        wall: Duration,
+        watch: Watch,
+    ) -> io::Result<Ended> {
         let mut child = spawn::worker(&self.program)
             .args(&self.arguments)
             .arg(order.to_string())
@@ -222,9 +239,14 @@ impl Worker {
             let code = bounded(output, MAX_CODE);
             let complaint = complaint.join().unwrap_or_else(|_| Ok(Vec::new()));
             let _ = end.send(News::Ended);
-            let status =
-                watch.join().unwrap_or_else(|_| Err(io::Error::other("the thread that watches the compiler ended")))?;
-            Ok(Ended { status, code: code?, complaint: String::from_utf8_lossy(&complaint?).trim().to_owned() })
+            let status = watch.join().unwrap_or_else(|_| {
+                Err(io::Error::other("the thread that watches the compiler ended"))
+            })?;
+            Ok(Ended {
+                status,
+                code: code?,
+                complaint: String::from_utf8_lossy(&complaint?).trim().to_owned(),
+            })
         })
     }
 }
@@ -239,7 +261,8 @@ struct Ended {
 /// Everything from a pipe, up to a bound. Behind it the pipe is closed, and a process that writes on ends by that.
 fn bounded(pipe: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    pipe.take(if stands(Defence::CompileOutput) { most } else { u64::MAX }).read_to_end(&mut bytes)?;
+    pipe.take(if stands(Defence::CompileOutput) { most } else { u64::MAX })
+        .read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -267,7 +290,12 @@ impl Order {
 /// `input` and writes the code to `output`. The process must do nothing else: it is limited to a few gigabytes of
 /// memory and to the CPU time that `order` names, and ends with its parent. Returns the exit code of the process. The
 /// meaning of the code and of `order` is private to this library.
-pub fn compile_worker(order: &str, input: impl Read, mut output: impl Write, mut complaints: impl Write) -> u8 {
+pub fn compile_worker(
+    order: &str,
+    input: impl Read,
+    mut output: impl Write,
+    mut complaints: impl Write,
+) -> u8 {
     let done = match Order::of(order) {
         Some(order) => bounded_compile(&order, input, &mut output),
         None => Err((FAILED, "the compile worker was started without a valid order".to_owned())),
@@ -282,11 +310,16 @@ pub fn compile_worker(order: &str, input: impl Read, mut output: impl Write, mut
     }
 }
 
-fn bounded_compile(order: &Order, input: impl Read, output: &mut impl Write) -> Result<(), (i32, String)> {
+fn bounded_compile(
+    order: &Order,
+    input: impl Read,
+    output: &mut impl Write,
+) -> Result<(), (i32, String)> {
     let failed = |error: io::Error| (FAILED, error.to_string());
     signals::survive_file_size_limit();
     #[cfg(target_os = "linux")]
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| failed(error.into()))?;
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| failed(error.into()))?;
     let _ = rustix::process::nice(NICENESS);
     let seconds = order.seconds;
     for (resource, soft, hard, is_up) in [
@@ -298,7 +331,8 @@ fn bounded_compile(order: &Order, input: impl Read, output: &mut impl Write) -> 
             continue;
         }
         // A machine may have set a lower one, which cannot be raised and need not be.
-        let within = |ours: u64| Some(getrlimit(resource).maximum.map_or(ours, |theirs| theirs.min(ours)));
+        let within =
+            |ours: u64| Some(getrlimit(resource).maximum.map_or(ours, |theirs| theirs.min(ours)));
         let limit = Rlimit { current: within(soft), maximum: within(hard) };
         setrlimit(resource, limit).map_err(|error| failed(error.into()))?;
     }
@@ -306,13 +340,18 @@ fn bounded_compile(order: &Order, input: impl Read, output: &mut impl Write) -> 
     input.take(scan::MAX_COMPONENT).read_to_end(&mut component).map_err(failed)?;
     // A parent that died before this process was tied to it does not read: so it hears the beginning before the work.
     output.write_all(MAGIC).and_then(|()| output.flush()).map_err(failed)?;
-    let compiler = config::compiler(order.tier, Haste::Awaited).map_err(|error| (FAILED, error.to_string()))?;
-    let code = compiler.precompile_component(&component).map_err(|error| match proposals::missing(&component) {
-        Some(names) => (UNSUPPORTED, names),
-        None => (REFUSED, format!("{error:#}")),
-    })?;
-    let rest =
-        code.strip_prefix(MAGIC).ok_or_else(|| (FAILED, "the compiled code has an unknown format".to_owned()))?;
+    let compiler = config::compiler(order.tier, Haste::Awaited)
+        .map_err(|error| (FAILED, error.to_string()))?;
+    let code =
+        compiler.precompile_component(&component).map_err(|error| {
+            match proposals::missing(&component) {
+                Some(names) => (UNSUPPORTED, names),
+                None => (REFUSED, format!("{error:#}")),
+            }
+        })?;
+    let rest = code
+        .strip_prefix(MAGIC)
+        .ok_or_else(|| (FAILED, "the compiled code has an unknown format".to_owned()))?;
     output.write_all(rest).and_then(|()| output.flush()).map_err(failed)
 }
 

@@ -8,8 +8,8 @@
 use std::num::NonZeroUsize;
 
 use wasmtime::{
-    Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, Strategy,
-    WasmBacktraceDetails,
+    Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig,
+    Strategy, WasmBacktraceDetails,
 };
 
 use super::proposals::OFF;

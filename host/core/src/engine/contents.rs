@@ -80,10 +80,15 @@ impl Contents {
         // Where the parts begin whose end was not seen yet, and of a module which it is.
         let mut open = Vec::new();
         for payload in Parser::new(0).parse_all(&component) {
-            #[expect(clippy::wildcard_enum_match_arm, reason = "what is not told apart is the structure")]
+            #[expect(
+                clippy::wildcard_enum_match_arm,
+                reason = "what is not told apart is the structure"
+            )]
             match payload.map_err(scan::malformed)? {
                 Payload::ModuleSection { unchecked_range, .. } => {
-                    contents.modules.push(Module { size: unchecked_range.len() as u64, ..Module::default() });
+                    contents
+                        .modules
+                        .push(Module { size: unchecked_range.len() as u64, ..Module::default() });
                     open.push(Some(contents.modules.len() - 1));
                 }
                 Payload::ComponentSection { .. } => open.push(None),
@@ -91,7 +96,8 @@ impl Contents {
                 Payload::CodeSectionStart { size, .. } => sizes.code += u64::from(size),
                 Payload::DataSection(section) => sizes.data += section.range().len() as u64,
                 Payload::ImportSection(section) => {
-                    let module = open.last().copied().flatten().and_then(|at| contents.modules.get_mut(at));
+                    let module =
+                        open.last().copied().flatten().and_then(|at| contents.modules.get_mut(at));
                     let Some(module) = module else { continue };
                     for import in section.into_imports() {
                         let from = import.map_err(scan::malformed)?.module;
@@ -109,8 +115,14 @@ impl Contents {
                         }
                         KnownCustom::Name(reader) => {
                             sizes.names += size;
-                            let module = open.last().copied().flatten().and_then(|at| contents.modules.get_mut(at));
-                            module.into_iter().for_each(|module| module.name = module_name(reader.clone()));
+                            let module = open
+                                .last()
+                                .copied()
+                                .flatten()
+                                .and_then(|at| contents.modules.get_mut(at));
+                            module
+                                .into_iter()
+                                .for_each(|module| module.name = module_name(reader.clone()));
                         }
                         KnownCustom::ComponentName(_) => sizes.names += size,
                         _ if section.name().starts_with(".debug") => sizes.debug += size,
@@ -143,7 +155,8 @@ impl Contents {
     /// The modules that have an import of the component, by their place in `modules`. A module can name an older patch version.
     pub fn callers<'a>(&'a self, import: &'a str) -> impl Iterator<Item = usize> + 'a {
         let wanted = without_patch(import);
-        let has = move |module: &Module| module.imports.iter().any(|name| without_patch(name) == wanted);
+        let has =
+            move |module: &Module| module.imports.iter().any(|name| without_patch(name) == wanted);
         self.modules.iter().enumerate().filter(move |(_, module)| has(module)).map(|(at, _)| at)
     }
 }
@@ -178,8 +191,11 @@ impl Sizes {
             ("other_custom", other),
             ("structure", structure),
         ];
-        let mut sections: Vec<_> =
-            kinds.into_iter().filter(|(_, size)| *size > 0).map(|(kind, size)| Section { kind, size }).collect();
+        let mut sections: Vec<_> = kinds
+            .into_iter()
+            .filter(|(_, size)| *size > 0)
+            .map(|(kind, size)| Section { kind, size })
+            .collect();
         sections.sort_by_key(|section| std::cmp::Reverse(section.size));
         sections
     }
@@ -198,11 +214,17 @@ fn add_producers(producers: &mut BTreeSet<Producer>, reader: ProducersSectionRea
 /// The language of a component that has CPython's library, from the name of this module.
 fn python(module: &str) -> Option<Producer> {
     let version = module.strip_prefix("libpython")?.strip_suffix(".so")?;
-    Some(Producer { role: "language".to_owned(), name: PYTHON.to_owned(), version: version.to_owned() })
+    Some(Producer {
+        role: "language".to_owned(),
+        name: PYTHON.to_owned(),
+        version: version.to_owned(),
+    })
 }
 
 fn module_name(reader: NameSectionReader<'_>) -> String {
     let mut names = reader.into_iter().flatten();
-    let name = names.find_map(|name| if let Name::Module { name, .. } = name { Some(scan::name(name)) } else { None });
+    let name = names.find_map(|name| {
+        if let Name::Module { name, .. } = name { Some(scan::name(name)) } else { None }
+    });
     name.unwrap_or_default()
 }

@@ -31,21 +31,33 @@ const DESCRIBE_RESULT: u64 = 4 << 20;
 
 /// Asks for the tools, unless they are known without it, and refuses what could not be served.
 pub(super) fn describe(inner: &Arc<Inner>, ready: &Arc<Ready>) -> Result<Vec<Definition>, Error> {
-    let limits = Limits::default().with_timeout(DESCRIBE_TIMEOUT).with_fuel(DESCRIBE_FUEL).with_result(DESCRIBE_RESULT);
+    let limits = Limits::default()
+        .with_timeout(DESCRIBE_TIMEOUT)
+        .with_fuel(DESCRIBE_FUEL)
+        .with_result(DESCRIBE_RESULT);
     let definitions = ready.exports.definitions().unwrap_or_else(|| asked(inner, ready, limits))?;
     if definitions.is_empty() {
         return Err(Error::no_tools("its `describe` returns no tools", None));
     }
     if definitions.len() > MAX_TOOLS && stands(Defence::Tools) {
-        return Err(Error::too_large("tools of the component", definitions.len() as u64, MAX_TOOLS as u64));
+        return Err(Error::too_large(
+            "tools of the component",
+            definitions.len() as u64,
+            MAX_TOOLS as u64,
+        ));
     }
     for (index, definition) in definitions.iter().enumerate() {
         let name = &definition.name;
-        if stands(Defence::NamesTwice) && definitions.iter().take(index).any(|earlier| earlier.name == *name) {
+        if stands(Defence::NamesTwice)
+            && definitions.iter().take(index).any(|earlier| earlier.name == *name)
+        {
             return Err(Error::definition(name, "the component has two tools of this name"));
         }
         if definition.description.len() > MAX_DESCRIPTION && stands(Defence::DescriptionBytes) {
-            return Err(Error::definition(name, format_args!("its description is over {MAX_DESCRIPTION} bytes")));
+            return Err(Error::definition(
+                name,
+                format_args!("its description is over {MAX_DESCRIPTION} bytes"),
+            ));
         }
     }
     Ok(definitions)

@@ -65,7 +65,8 @@ impl Descriptors {
             return Err(full(self.most));
         }
         if let Some(tenant) = tenant {
-            let (theirs, most) = (open.tenants.entry(tenant.to_owned()).or_default(), self.most.div_ceil(2));
+            let (theirs, most) =
+                (open.tenants.entry(tenant.to_owned()).or_default(), self.most.div_ceil(2));
             if *theirs >= most && stands(Defence::TenantFiles) {
                 return Err(full(most));
             }

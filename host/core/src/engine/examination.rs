@@ -18,7 +18,8 @@ use crate::rights::grants_declared;
 /// The interface that makes a component a carrier of tools. A later patch version is as good.
 const TOOL: &str = "toolcell:tool/tool@0.1.";
 /// What to do about an import that this host grants to no component.
-const NO_GRANT: &str = "no operator can grant these imports: the author has to build the component without them";
+const NO_GRANT: &str =
+    "no operator can grant these imports: the author has to build the component without them";
 
 /// What can be seen of a component without running it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +71,11 @@ impl Examination {
             is_command: exports(command::is_run),
             digest: digest(bytes),
             size: bytes.len() as u64,
-            imports: outline.imports.into_iter().map(|name| (name.clone(), imports::standing(&name))).collect(),
+            imports: outline
+                .imports
+                .into_iter()
+                .map(|name| (name.clone(), imports::standing(&name)))
+                .collect(),
         })
     }
 
@@ -91,7 +96,10 @@ impl Examination {
         self.ungranted_with(grants.kinds())
     }
 
-    fn ungranted_with(&self, granted: BTreeSet<GrantKind>) -> impl Iterator<Item = &(String, Standing)> {
+    fn ungranted_with(
+        &self,
+        granted: BTreeSet<GrantKind>,
+    ) -> impl Iterator<Item = &(String, Standing)> {
         self.imports.iter().filter(move |(name, standing)| match standing {
             Standing::NeedsGrant => imports::is_granted(name, &granted) != Some(true),
             Standing::Unknown => true,
@@ -121,7 +129,8 @@ impl Examination {
             is_declared |= tool.declares_needs();
             kinds.extend(tool.needs.iter().filter_map(|need| GrantKind::of_word(&need.kind)));
         }
-        let is_needed = move |name: &str| imports::kind(name).is_none_or(|kind| kinds.contains(&kind));
+        let is_needed =
+            move |name: &str| imports::kind(name).is_none_or(|kind| kinds.contains(&kind));
         self.ungranted_with(granted).filter(move |(name, _)| !is_declared || is_needed(name))
     }
 
@@ -143,7 +152,9 @@ impl Examination {
         }
         match kind {
             ComponentKind::Tools if self.has_tools => Ok(()),
-            ComponentKind::Tools => Err(Error::no_tools("it does not export `toolcell:tool/tool`", self.usable_as())),
+            ComponentKind::Tools => {
+                Err(Error::no_tools("it does not export `toolcell:tool/tool`", self.usable_as()))
+            }
             // Whether an interface has functions is known when it is linked.
             ComponentKind::Functions if self.has_functions => Ok(()),
             ComponentKind::Functions => Err(Error::no_tools(functions::NONE, self.usable_as())),
@@ -160,7 +171,8 @@ impl Examination {
 
 /// Who has to do what about imports that are not granted.
 pub(super) fn how_to_grant(definitions: &[Definition], denied: &[String]) -> String {
-    let lines: Vec<_> = definitions.iter().flat_map(|definition| grants_declared(&definition.needs)).collect();
+    let lines: Vec<_> =
+        definitions.iter().flat_map(|definition| grants_declared(&definition.needs)).collect();
     if !lines.is_empty() {
         return format!("the operator can grant what the tools declare: {}", lines.join(", "));
     }

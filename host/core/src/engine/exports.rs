@@ -27,7 +27,11 @@ impl Exports {
     ///
     /// # Errors
     /// [`Error::is_component`] if they are missing; [`Error::is_definition`] for a function that cannot be a tool.
-    pub(super) fn find(engine: &Engine, pre: &InstancePre<Cell>, kind: &ComponentKind) -> Result<Self, Error> {
+    pub(super) fn find(
+        engine: &Engine,
+        pre: &InstancePre<Cell>,
+        kind: &ComponentKind,
+    ) -> Result<Self, Error> {
         let component: &Component = pre.component();
         Ok(match kind {
             ComponentKind::Tools => {
@@ -35,9 +39,10 @@ impl Exports {
                 Self::Tools(indices.map_err(|error| Error::no_tools(format!("{error:#}"), None))?)
             }
             ComponentKind::Functions => Self::Functions(functions::functions(engine, component)?),
-            ComponentKind::Command(command) => {
-                Self::Command { entry: command::entry(engine, component)?, command: command.clone() }
-            }
+            ComponentKind::Command(command) => Self::Command {
+                entry: command::entry(engine, component)?,
+                command: command.clone(),
+            },
         })
     }
 
@@ -45,8 +50,12 @@ impl Exports {
     pub(super) fn definitions(&self) -> Option<Result<Vec<Definition>, Error>> {
         match self {
             Self::Tools(_) => None,
-            Self::Functions(functions) => Some(functions.iter().map(Function::definition).collect()),
-            Self::Command { command, .. } => Some(command.definition().map(|definition| vec![definition])),
+            Self::Functions(functions) => {
+                Some(functions.iter().map(Function::definition).collect())
+            }
+            Self::Command { command, .. } => {
+                Some(command.definition().map(|definition| vec![definition]))
+            }
         }
     }
 
@@ -57,11 +66,17 @@ impl Exports {
     }
 
     /// The tools of an instance that describes them itself.
-    pub(super) fn toolbox(&self, store: &mut Store<Cell>, instance: &Instance) -> wasmtime::Result<ToolboxWithGrants> {
+    pub(super) fn toolbox(
+        &self,
+        store: &mut Store<Cell>,
+        instance: &Instance,
+    ) -> wasmtime::Result<ToolboxWithGrants> {
         match self {
             Self::Tools(indices) => indices.load(store, instance),
             // Its definitions have no checks, and it is not asked for them.
-            Self::Functions(_) | Self::Command { .. } => Err(wasmtime::Error::msg("the component has no toolbox")),
+            Self::Functions(_) | Self::Command { .. } => {
+                Err(wasmtime::Error::msg("the component has no toolbox"))
+            }
         }
     }
 }

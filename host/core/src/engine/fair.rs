@@ -104,14 +104,21 @@ impl<T> FairQueue<T> {
 
     fn line(&mut self, whose: &Arc<Turns>) -> &mut Line<T> {
         self.items += 1;
-        let known = Some(whose.key()).filter(|key| self.lines.contains_key(key) && stands(Defence::Turns));
+        let known =
+            Some(whose.key()).filter(|key| self.lines.contains_key(key) && stands(Defence::Turns));
         let key = known.unwrap_or_else(|| {
-            let turn = if stands(Defence::Turns) { (whose.key().0 + 1).max(self.now) } else { self.now };
+            let turn =
+                if stands(Defence::Turns) { (whose.key().0 + 1).max(self.now) } else { self.now };
             let key = self.key(turn);
             whose.set(key);
             key
         });
-        let line = || Line { whose: Arc::clone(whose), new: VecDeque::new(), old: VecDeque::new(), was_new: false };
+        let line = || Line {
+            whose: Arc::clone(whose),
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            was_new: false,
+        };
         self.lines.entry(key).or_insert_with(line)
     }
 

@@ -34,7 +34,8 @@ const NAMELESS: &str = "toolcell_guest";
 /// How the names of modules begin that adapt a core module to the component model.
 const ADAPTERS: &str = "wit-component:";
 /// Functions without a crate that are not the author's either.
-const RUNTIME: [&str; 7] = ["_Exit", "__main_void", "abort", "cabi_realloc", "exit", "rust_begin_unwind", "rust_panic"];
+const RUNTIME: [&str; 7] =
+    ["_Exit", "__main_void", "abort", "cabi_realloc", "exit", "rust_begin_unwind", "rust_panic"];
 
 /// The author's functions of this backtrace. None if the compiler has inlined them all.
 pub(super) fn names(trace: &WasmBacktrace) -> Vec<String> {
@@ -48,8 +49,11 @@ pub(super) fn names(trace: &WasmBacktrace) -> Vec<String> {
 
 /// The positions of the functions of this backtrace, without those of adapters: their indices count in other modules.
 pub(super) fn positions(trace: &WasmBacktrace) -> Vec<Frame> {
-    let is_adapter = |frame: &&FrameInfo| frame.module().name().is_some_and(|name| name.starts_with(ADAPTERS));
-    let position = |frame: &FrameInfo| Some(Frame::new(frame.func_index(), u64::try_from(frame.func_offset()?).ok()?));
+    let is_adapter =
+        |frame: &&FrameInfo| frame.module().name().is_some_and(|name| name.starts_with(ADAPTERS));
+    let position = |frame: &FrameInfo| {
+        Some(Frame::new(frame.func_index(), u64::try_from(frame.func_offset()?).ok()?))
+    };
     trace.frames().iter().filter(|frame| !is_adapter(frame)).filter_map(position).collect()
 }
 
@@ -57,8 +61,9 @@ pub(super) fn positions(trace: &WasmBacktrace) -> Vec<Frame> {
 fn is_library(name: &str) -> bool {
     // `<alloc::vec::Vec<u8> as core::ops::Drop>::drop` belongs to the crate of its type.
     let mut of_type = name;
-    while let Some(inner) =
-        ["<", "&", "*", "[", "(", "mut ", "const ", "dyn "].iter().find_map(|p| of_type.strip_prefix(p))
+    while let Some(inner) = ["<", "&", "*", "[", "(", "mut ", "const ", "dyn "]
+        .iter()
+        .find_map(|p| of_type.strip_prefix(p))
     {
         of_type = inner;
     }
@@ -92,8 +97,11 @@ impl Write for Bounded {
 
 /// A name without characters that a terminal or a log could take for more than a name.
 fn plain(name: &str) -> String {
-    let allowed =
-        |c: char| !stands(Defence::PlainSymbols) || c.is_ascii_alphanumeric() || "_$.:<>()&[], *{}#-".contains(c);
+    let allowed = |c: char| {
+        !stands(Defence::PlainSymbols)
+            || c.is_ascii_alphanumeric()
+            || "_$.:<>()&[], *{}#-".contains(c)
+    };
     name.chars().take(NAME_CHARS).map(|c| if allowed(c) { c } else { '?' }).collect()
 }
 
@@ -112,7 +120,10 @@ mod tests {
     fn names_are_demangled_without_their_hash() {
         for (mangled, name) in [
             ("_ZN6author4Deep4pick17h07d7d54d7cf9cc12E", "author::Deep::pick"),
-            ("_RNvNtCshXfaRvt2tfW_3std9panicking15panic_with_hook", "std::panicking::panic_with_hook"),
+            (
+                "_RNvNtCshXfaRvt2tfW_3std9panicking15panic_with_hook",
+                "std::panicking::panic_with_hook",
+            ),
             ("_RNvCsfLfy6EI15iL_7___rustc10rust_panic", "__rustc::rust_panic"),
             ("average", "average"),
         ] {
@@ -123,7 +134,8 @@ mod tests {
     /// Each level of these names doubles what they stand for.
     #[test]
     fn a_name_that_stands_for_a_very_long_one_is_cut() {
-        let mangled = format!("_RINvC1a1f{}", "T".repeat(500) + &"u".repeat(500) + &"E".repeat(500));
+        let mangled =
+            format!("_RINvC1a1f{}", "T".repeat(500) + &"u".repeat(500) + &"E".repeat(500));
         assert!(readable(&mangled).len() <= NAME_CHARS);
     }
 
@@ -135,13 +147,30 @@ mod tests {
                 &["author::pick"][..],
             ),
             (
-                &["<alloc::vec::Vec<u8> as core::ops::Drop>::drop", "<author::T as core::ops::Drop>::drop"],
+                &[
+                    "<alloc::vec::Vec<u8> as core::ops::Drop>::drop",
+                    "<author::T as core::ops::Drop>::drop",
+                ],
                 &["<author::T as core::ops::Drop>::drop"],
             ),
-            (&["author::f", "<author::_::__Handler as toolcell_guest::tool::Handler>::execute"], &["author::f"]),
+            (
+                &["author::f", "<author::_::__Handler as toolcell_guest::tool::Handler>::execute"],
+                &["author::f"],
+            ),
             (&["f", "toolcell_guest::wire::execute", "toolcell:tool?tool?0.1.0#execute"], &["f"]),
-            (&["<&mut std::io::Write>::write", "<dyn core::any::Any>::is", "standard::f"], &["standard::f"]),
-            (&["abort", "std::process::abort", "core::panicking::panic", "toolcell:tool?tool?0.1.0#execute"], &[]),
+            (
+                &["<&mut std::io::Write>::write", "<dyn core::any::Any>::is", "standard::f"],
+                &["standard::f"],
+            ),
+            (
+                &[
+                    "abort",
+                    "std::process::abort",
+                    "core::panicking::panic",
+                    "toolcell:tool?tool?0.1.0#execute",
+                ],
+                &[],
+            ),
             (&["func[1]", "func[2]"], &["func[1]", "func[2]"]),
         ] {
             let own: Vec<_> = all.iter().copied().filter(|name| !is_library(name)).collect();

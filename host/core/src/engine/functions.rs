@@ -72,7 +72,11 @@ pub(super) fn functions(engine: &Engine, component: &Component) -> Result<Vec<Fu
         return Err(Error::no_tools(NONE, None));
     }
     if found.len() > MAX_TOOLS && stands(Defence::Tools) {
-        return Err(Error::too_large("tools of the component", found.len() as u64, MAX_TOOLS as u64));
+        return Err(Error::too_large(
+            "tools of the component",
+            found.len() as u64,
+            MAX_TOOLS as u64,
+        ));
     }
     let names = names(&found);
     let functions = found.into_iter().zip(names).map(|(found, tool)| Function::new(found, tool));
@@ -115,7 +119,8 @@ fn found(engine: &Engine, component: &Component) -> Vec<Found> {
 /// Whether an exported interface is the runtime's own.
 fn is_runtime(engine: &Engine, export: &str, instance: &ComponentInstance) -> bool {
     let is_function = |item: &ComponentItem| matches!(item, ComponentItem::ComponentFunc(_));
-    let mut functions = instance.exports(engine).filter(|(_, item)| is_function(&item.ty)).map(|(name, _)| name);
+    let mut functions =
+        instance.exports(engine).filter(|(_, item)| is_function(&item.ty)).map(|(name, _)| name);
     export == RUNTIME.0 && functions.next() == Some(RUNTIME.1) && functions.next().is_none()
 }
 
@@ -136,8 +141,13 @@ enum Detail {
 fn names(found: &[Found]) -> Vec<String> {
     let mut names: Vec<_> = found.iter().map(|found| found.tool(Detail::Interface)).collect();
     for detail in [Detail::Package, Detail::Version] {
-        let same: Vec<_> = names.iter().map(|name| names.iter().filter(|other| *other == name).count() > 1).collect();
-        for ((name, found), _) in names.iter_mut().zip(found).zip(same).filter(|(_, is_same)| *is_same) {
+        let same: Vec<_> = names
+            .iter()
+            .map(|name| names.iter().filter(|other| *other == name).count() > 1)
+            .collect();
+        for ((name, found), _) in
+            names.iter_mut().zip(found).zip(same).filter(|(_, is_same)| *is_same)
+        {
             *name = found.tool(detail);
         }
     }
@@ -166,27 +176,41 @@ impl Function {
             None => (tool, None),
         };
         let Found { interface, name, index, ty } = found;
-        let place = interface.map_or_else(|| name.clone(), |interface| format!("{interface}#{name}"));
+        let place =
+            interface.map_or_else(|| name.clone(), |interface| format!("{interface}#{name}"));
         let refused = |what: &str| {
-            let problem = format!("the function `{place}` cannot be a tool: it takes or returns {what}");
+            let problem =
+                format!("the function `{place}` cannot be a tool: it takes or returns {what}");
             Error::definition(&tool, problem)
         };
         if ty.async_() {
-            return Err(Error::definition(&tool, format!("the function `{place}` is async, which this host disables")));
+            return Err(Error::definition(
+                &tool,
+                format!("the function `{place}` is async, which this host disables"),
+            ));
         }
         let mut parts = Parts::default();
-        let params = ty.params().map(|(name, ty)| Ok((name.to_owned(), Shape::of(&ty, &mut parts)?)));
+        let params =
+            ty.params().map(|(name, ty)| Ok((name.to_owned(), Shape::of(&ty, &mut parts)?)));
         let params = params.collect::<Result<Vec<_>, &'static str>>().map_err(refused)?;
-        let result = ty.results().next().map(|ty| Shape::of(&ty, &mut parts)).transpose().map_err(refused)?;
+        let result = ty
+            .results()
+            .next()
+            .map(|ty| Shape::of(&ty, &mut parts))
+            .transpose()
+            .map_err(refused)?;
         Ok(Self { tool, title, place, index, params, result })
     }
 
     /// What the tool is, as far as its types tell.
     pub(super) fn definition(&self) -> Result<Definition, Error> {
-        let params: Vec<_> = self.params.iter().map(|(name, shape)| format!("{name}: {shape}")).collect();
+        let params: Vec<_> =
+            self.params.iter().map(|(name, shape)| format!("{name}: {shape}")).collect();
         let result = self.result.as_ref().map(|shape| format!(" -> {shape}")).unwrap_or_default();
-        let described = format!("Calls the function `{}({}){result}`.", self.place, params.join(", "));
-        let mut definition = Definition::new(&*self.tool, described)?.with_parameters(schema::object(&self.params));
+        let described =
+            format!("Calls the function `{}({}){result}`.", self.place, params.join(", "));
+        let mut definition =
+            Definition::new(&*self.tool, described)?.with_parameters(schema::object(&self.params));
         if let Some(title) = &self.title {
             definition = definition.with_attribute("title", title.as_str().into());
         }
@@ -203,8 +227,9 @@ impl Function {
 
     /// The values of its parameters.
     fn arguments(&self, arguments: &Value) -> Result<Vec<Val>, Box<Fault>> {
-        let members =
-            arguments.as_object().ok_or_else(|| Box::new(Fault::of_kind("", FaultKind::of_type("object"))))?;
+        let members = arguments
+            .as_object()
+            .ok_or_else(|| Box::new(Fault::of_kind("", FaultKind::of_type("object"))))?;
         self.params.iter().map(|(name, shape)| value::member(shape, members, name, "")).collect()
     }
 
@@ -218,13 +243,16 @@ impl Function {
         Some(match (&self.result, returned) {
             (None, []) => Outcome::ok(Json::null()),
             (Some(Shape::Result(ok, _)), [Val::Result(Ok(value))]) => Outcome::ok(json(ok, value)?),
-            (Some(Shape::Result(_, error)), [Val::Result(Err(value))]) => Outcome::Error(match json(error, value)? {
-                Value::Null => HandlerError::new(format!("`{}` returned an error", self.place)),
-                Value::String(message) => HandlerError::new(message),
-                data @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-                    HandlerError::new(data.to_string()).with_data(data)
-                }
-            }),
+            (Some(Shape::Result(_, error)), [Val::Result(Err(value))]) => {
+                Outcome::Error(match json(error, value)? {
+                    Value::Null => HandlerError::new(format!("`{}` returned an error", self.place)),
+                    Value::String(message) => HandlerError::new(message),
+                    data @ (Value::Bool(_)
+                    | Value::Number(_)
+                    | Value::Array(_)
+                    | Value::Object(_)) => HandlerError::new(data.to_string()).with_data(data),
+                })
+            }
             (Some(shape), [value]) => Outcome::ok(value::to_json(shape, value)?),
             _ => return None,
         })
@@ -239,8 +267,11 @@ pub(super) async fn call(
     invocation: &Invocation,
 ) -> wasmtime::Result<CallResult> {
     let function = functions.iter().find(|function| function.tool == invocation.call.name);
-    let found = function.and_then(|function| Some((function, instance.get_func(&mut *store, function.index)?)));
-    let Some((function, exported)) = found else { return Ok(CallResult::ToolError(ToolError::NotFound)) };
+    let found = function
+        .and_then(|function| Some((function, instance.get_func(&mut *store, function.index)?)));
+    let Some((function, exported)) = found else {
+        return Ok(CallResult::ToolError(ToolError::NotFound));
+    };
     let arguments = match function.arguments(invocation.checked_arguments()) {
         Ok(arguments) => arguments,
         Err(fault) => return Ok(CallResult::Refusal(Refusal::InvalidArguments(vec![*fault]))),

@@ -33,7 +33,12 @@ pub(super) struct Guest<F> {
 }
 
 impl<F> Guest<F> {
-    pub(super) fn new(future: F, timers: &'static Handle, pulse: Arc<Pulse>, habit: Arc<Habit>) -> Self {
+    pub(super) fn new(
+        future: F,
+        timers: &'static Handle,
+        pulse: Arc<Pulse>,
+        habit: Arc<Habit>,
+    ) -> Self {
         Self {
             future: Arc::new(Mutex::new(Some(Box::pin(future)))),
             timers,
@@ -47,7 +52,14 @@ impl<F> Guest<F> {
     fn share(&self) -> Self {
         let (pulse, habit) = (Arc::clone(&self.pulse), Arc::clone(&self.habit));
         let (is_new, is_unnoted) = (self.is_new, self.is_unnoted);
-        Self { future: Arc::clone(&self.future), timers: self.timers, pulse, habit, is_new, is_unnoted }
+        Self {
+            future: Arc::clone(&self.future),
+            timers: self.timers,
+            pulse,
+            habit,
+            is_new,
+            is_unnoted,
+        }
     }
 
     fn kill(&self) {
@@ -134,7 +146,8 @@ fn go_on<F>(mut guest: Guest<F>, slow: &Slow, answered: oneshot::Sender<F::Outpu
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    let (lane, pulse, turns) = (slow.clone(), Arc::clone(&guest.pulse), Arc::clone(&guest.habit.party.slow));
+    let (lane, pulse, turns) =
+        (slow.clone(), Arc::clone(&guest.pulse), Arc::clone(&guest.habit.party.slow));
     let mut place = slow.line_up(&turns, &pulse, guest.is_new);
     slow.spawn(async move {
         while let Some(Ok(turn)) = pulse.unless_cancelled(place).await {

@@ -128,13 +128,17 @@ mod tests {
     fn a_habit_is_a_tenants_and_a_turn_is_for_all_its_components() {
         let (parties, [one, other]) = (Parties::default(), [Habits::default(), Habits::default()]);
         (0..100).for_each(|_| one.of(Some("a"), &parties).note(true));
-        for (habits, tenant, is_quick) in
-            [(&one, Some("a"), false), (&one, Some("b"), true), (&one, None, true), (&other, Some("a"), true)]
-        {
+        for (habits, tenant, is_quick) in [
+            (&one, Some("a"), false),
+            (&one, Some("b"), true),
+            (&one, None, true),
+            (&other, Some("a"), true),
+        ] {
             assert_eq!(habits.of(tenant, &parties).is_quick(), is_quick, "{tenant:?}");
         }
-        let is_one =
-            |a: Option<&str>, b: Option<&str>| Arc::ptr_eq(&one.of(a, &parties).party, &other.of(b, &parties).party);
+        let is_one = |a: Option<&str>, b: Option<&str>| {
+            Arc::ptr_eq(&one.of(a, &parties).party, &other.of(b, &parties).party)
+        };
         assert!(is_one(Some("a"), Some("a")) && !is_one(Some("a"), Some("b")));
         assert!(!is_one(None, None), "without a tenant, a component is its own");
     }

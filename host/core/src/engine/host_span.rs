@@ -11,7 +11,11 @@ use crate::grants::{Method, Target};
 use crate::handler::Invocation;
 
 /// Begins the span of one call into the host.
-pub(super) fn host_span(invocation: &Invocation, module: &'static str, function: &'static str) -> Span {
+pub(super) fn host_span(
+    invocation: &Invocation,
+    module: &'static str,
+    function: &'static str,
+) -> Span {
     tracing::debug_span!(
         parent: &invocation.span,
         "host_call",

@@ -87,18 +87,27 @@ const OPEN: [(&str, Standing); 32] = [
 ];
 
 /// Packages that reach something outside of the cell.
-const GRANTABLE: [&str; 6] =
-    ["wasi:http/", "wasi:keyvalue/", "wasi:config/", "wasi:blobstore/", "toolcell:tool/", "wasi:filesystem/"];
+const GRANTABLE: [&str; 6] = [
+    "wasi:http/",
+    "wasi:keyvalue/",
+    "wasi:config/",
+    "wasi:blobstore/",
+    "toolcell:tool/",
+    "wasi:filesystem/",
+];
 
 /// What an import needs. `name` is as it stands in the component, version included.
 pub(super) fn standing(name: &str) -> Standing {
-    let (interface, version) =
-        name.split_once('@').map_or((name, None), |(interface, version)| (interface, Some(version)));
+    let (interface, version) = name
+        .split_once('@')
+        .map_or((name, None), |(interface, version)| (interface, Some(version)));
     let known = OPEN.iter().find(|(open, _)| *open == interface).map(|(_, standing)| *standing);
     match known {
         Some(standing) if version.is_some_and(|version| is_served(interface, version)) => standing,
         Some(_) => Standing::Unknown,
-        None if GRANTABLE.iter().any(|package| interface.starts_with(package)) => Standing::NeedsGrant,
+        None if GRANTABLE.iter().any(|package| interface.starts_with(package)) => {
+            Standing::NeedsGrant
+        }
         None => Standing::Unknown,
     }
 }
@@ -119,7 +128,9 @@ pub(super) fn is_granted(name: &str, granted: &BTreeSet<GrantKind>) -> Option<bo
 /// The kind of grants that an import serves. `None` for one that serves none.
 pub(super) fn kind(name: &str) -> Option<GrantKind> {
     match name.split_once('@')?.0 {
-        "toolcell:tool/http" | "wasi:http/types" | "wasi:http/outgoing-handler" => Some(GrantKind::Http),
+        "toolcell:tool/http" | "wasi:http/types" | "wasi:http/outgoing-handler" => {
+            Some(GrantKind::Http)
+        }
         "toolcell:tool/reveal" => Some(GrantKind::Reveal),
         "toolcell:tool/kv" => Some(GrantKind::Keys),
         "toolcell:tool/invoke" => Some(GrantKind::Invoke),

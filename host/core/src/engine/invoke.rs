@@ -76,7 +76,9 @@ pub(super) async fn execute(
     let answer = in_cell(&ready, &invocation, reach, pulse, async |store, instance| {
         match &ready.exports {
             Exports::Tools(_) => {}
-            Exports::Functions(functions) => return functions::call(functions, store, &instance, &invocation).await,
+            Exports::Functions(functions) => {
+                return functions::call(functions, store, &instance, &invocation).await;
+            }
             Exports::Command { entry, command } => {
                 return command::run(*entry, command, store, &instance).await;
             }
@@ -93,7 +95,9 @@ pub(super) async fn execute(
         if checks.validate {
             let problems = tool.call_validate(&mut *store, wire.call()).await?;
             if !problems.is_empty() {
-                return Ok(CallResult::Refusal(Refusal::InvalidArguments(Fault::of_handler(problems))));
+                return Ok(CallResult::Refusal(Refusal::InvalidArguments(Fault::of_handler(
+                    problems,
+                ))));
             }
         }
         let said = tool.call_execute(&mut *store, wire.call(), wire.context()).await?;
@@ -115,11 +119,15 @@ pub(super) async fn visible(
     invocation: Arc<Invocation>,
     pulse: Arc<Pulse>,
 ) -> Result<bool, ToolError> {
-    let asked = in_cell(&ready, &invocation, reach(&ready, None, None), pulse, async |store, instance| {
-        let asked = translate::Context::with_arguments(&invocation);
-        let toolbox = ready.exports.toolbox(store, &instance)?;
-        toolbox.toolcell_tool_tool().call_visible(store, &invocation.call.name, asked.context()).await
-    });
+    let asked =
+        in_cell(&ready, &invocation, reach(&ready, None, None), pulse, async |store, instance| {
+            let asked = translate::Context::with_arguments(&invocation);
+            let toolbox = ready.exports.toolbox(store, &instance)?;
+            toolbox
+                .toolcell_tool_tool()
+                .call_visible(store, &invocation.call.name, asked.context())
+                .await
+        });
     asked.await
 }
 
@@ -129,10 +137,14 @@ pub(super) async fn validate(
     invocation: Arc<Invocation>,
     pulse: Arc<Pulse>,
 ) -> Result<Vec<Fault>, ToolError> {
-    let asked = in_cell(&ready, &invocation, reach(&ready, None, None), pulse, async |store, instance| {
-        let toolbox = ready.exports.toolbox(store, &instance)?;
-        toolbox.toolcell_tool_tool().call_validate(store, translate::Context::of(&invocation).call()).await
-    });
+    let asked =
+        in_cell(&ready, &invocation, reach(&ready, None, None), pulse, async |store, instance| {
+            let toolbox = ready.exports.toolbox(store, &instance)?;
+            toolbox
+                .toolcell_tool_tool()
+                .call_validate(store, translate::Context::of(&invocation).call())
+                .await
+        });
     asked.await.map(Fault::of_handler)
 }
 
@@ -142,16 +154,23 @@ pub(super) async fn describe(
     invocation: Arc<Invocation>,
     pulse: Arc<Pulse>,
 ) -> Result<Vec<tool::Definition>, ToolError> {
-    let asked = in_cell(&ready, &invocation, reach(&ready, None, None), pulse, async |store, instance| {
-        let toolbox = ready.exports.toolbox(store, &instance)?;
-        toolbox.toolcell_tool_tool().call_describe(store).await
-    });
+    let asked =
+        in_cell(&ready, &invocation, reach(&ready, None, None), pulse, async |store, instance| {
+            let toolbox = ready.exports.toolbox(store, &instance)?;
+            toolbox.toolcell_tool_tool().call_describe(store).await
+        });
     asked.await
 }
 
 /// Returns the reach of a cell: without rights it is nothing.
 fn reach(ready: &Ready, rights: Option<Arc<Rights>>, veil: Option<Arc<Veil>>) -> Reach {
-    Reach { world: Arc::clone(&ready.world), mounts: ready.wiring.mounts.clone(), rights, veil, streams: None }
+    Reach {
+        world: Arc::clone(&ready.world),
+        mounts: ready.wiring.mounts.clone(),
+        rights,
+        veil,
+        streams: None,
+    }
 }
 
 /// Runs a guest in a cell of its own. Whatever goes wrong in it has a name.

@@ -59,13 +59,27 @@ impl Limiter {
 }
 
 impl ResourceLimiter for Limiter {
-    fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         Ok(self.grow(desired.saturating_sub(current) as u64))
     }
 
-    fn table_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         if desired > TABLE_ELEMENTS && stands(Defence::TableElements) {
-            self.hit = Some(LimitHit::new(LimitKind::TableElements, TABLE_ELEMENTS as u64, desired as u64));
+            self.hit = Some(LimitHit::new(
+                LimitKind::TableElements,
+                TABLE_ELEMENTS as u64,
+                desired as u64,
+            ));
             return Ok(false);
         }
         Ok(self.grow((desired.saturating_sub(current) as u64).saturating_mul(ELEMENT_BYTES)))

@@ -101,8 +101,9 @@ pub(super) fn load(
         None => loaded(inner, bytes, wiring, turn)?,
         Some(source) => on_demand(inner, bytes, wiring, turn, source)?,
     };
-    let denied: Vec<_> =
-        (loaded.examination.missing(&loaded.definitions, grants)).map(|(name, _)| name.clone()).collect();
+    let denied: Vec<_> = (loaded.examination.missing(&loaded.definitions, grants))
+        .map(|(name, _)| name.clone())
+        .collect();
     if denied.is_empty() || missing == Missing::Denied || !stands(Defence::UngrantedImports) {
         return Ok(loaded);
     }
@@ -110,7 +111,12 @@ pub(super) fn load(
     Err(Error::not_granted(denied, hint))
 }
 
-fn loaded(inner: &Arc<Inner>, bytes: Vec<u8>, wiring: &Wiring, turn: Option<&Turn>) -> Result<Loaded, Error> {
+fn loaded(
+    inner: &Arc<Inner>,
+    bytes: Vec<u8>,
+    wiring: &Wiring,
+    turn: Option<&Turn>,
+) -> Result<Loaded, Error> {
     let (examination, bytes) = Examination::prepared(bytes, &wiring.kind)?;
     let linked = linked(inner, bytes, &examination.digest, wiring, turn)?;
     let Linked { current, definitions, pooled, compile_time } = linked;
@@ -131,7 +137,8 @@ fn on_demand(
 ) -> Result<Loaded, Error> {
     let (examination, bytes) = Examination::prepared(bytes, &wiring.kind)?;
     let digest = examination.digest.clone();
-    let demand = |found| Held::OnDemand(OnDemand::new(inner, digest.clone(), wiring.clone(), source, found));
+    let demand =
+        |found| Held::OnDemand(OnDemand::new(inner, digest.clone(), wiring.clone(), source, found));
     if let Some((definitions, known)) = described(inner, &digest, &wiring.kind) {
         return Loaded::new(inner, examination, &wiring.kind, definitions, demand(Err(known)));
     }
@@ -152,8 +159,9 @@ fn described(inner: &Inner, digest: &str, kind: &ComponentKind) -> Option<(Vec<D
     let tiers = [(Tier::Optimised, Code::Optimised), (Tier::Quick, quick)];
     // With `First` no call runs on quick code.
     let tiers = tiers.into_iter().take(if inner.optimise == Optimise::First { 1 } else { 2 });
-    let found =
-        tiers.filter_map(|(tier, code)| Some((serde_json::from_slice(&cache.tools(names.of(tier))?).ok()?, code)));
+    let found = tiers.filter_map(|(tier, code)| {
+        Some((serde_json::from_slice(&cache.tools(names.of(tier))?).ok()?, code))
+    });
     found.into_iter().find(|(definitions, _): &(Vec<Definition>, Code)| !definitions.is_empty())
 }
 
@@ -173,17 +181,22 @@ pub(super) fn linked(
     let compiled = |tier, known| {
         turn.map_or(Ok(()), Turn::compile)?;
         compiled(inner, tier, &names, &bytes, wiring, known).inspect_err(|failed| {
-            if failed.is_environment() && inner.cache.as_ref().is_none_or(|cache| cache.get(names.of(tier)).is_none()) {
+            if failed.is_environment()
+                && inner.cache.as_ref().is_none_or(|cache| cache.get(names.of(tier)).is_none())
+            {
                 turn.into_iter().for_each(Turn::give_back);
             }
         })
     };
     let quick = || kept(&names.quick).map_or_else(|| compiled(Tier::Quick, None), Ok);
     let (found, code) = match (kept(&names.optimised), inner.optimise) {
-        (Some(found), Optimise::Later | Optimise::First | Optimise::Never) => (found, Code::Optimised),
+        (Some(found), Optimise::Later | Optimise::First | Optimise::Never) => {
+            (found, Code::Optimised)
+        }
         (None, Optimise::First) => {
             // Who has told its tools is not asked again.
-            let known = kept(&names.quick).map(|quick| quick.definitions).filter(|known| !known.is_empty());
+            let known =
+                kept(&names.quick).map(|quick| quick.definitions).filter(|known| !known.is_empty());
             (compiled(Tier::Optimised, known)?, Code::Optimised)
         }
         (None, Optimise::Never) => (quick()?, Code::Unoptimised),
@@ -197,7 +210,9 @@ pub(super) fn linked(
     }
     let current = match code {
         Code::Optimised | Code::Unoptimised => Arc::new(Current::settled(ready, code)),
-        Code::Quick => optimise::later(inner, bytes, names, ready, definitions.clone(), turn.map(Turn::tenant)),
+        Code::Quick => {
+            optimise::later(inner, bytes, names, ready, definitions.clone(), turn.map(Turn::tenant))
+        }
     };
     Ok(Linked { current, definitions, pooled, compile_time })
 }
@@ -210,7 +225,8 @@ fn turn_of(inner: &Inner, names: &Names) -> Option<Alone> {
     if cache.has(wanted) || cache.has(&names.optimised) {
         return None;
     }
-    let patience = inner.worker.as_ref().map_or(UNBOUNDED_COMPILER, |worker| worker.wall(Haste::Awaited));
+    let patience =
+        inner.worker.as_ref().map_or(UNBOUNDED_COMPILER, |worker| worker.wall(Haste::Awaited));
     let until = Instant::now() + patience;
     cache::wait(&cache.lock(wanted), || Instant::now() < until)
 }
@@ -235,7 +251,8 @@ fn compiled(
 ) -> Result<Found, Error> {
     inner.on_compile.tell(bytes);
     let started = Instant::now();
-    let code = compile::compile(inner.worker.as_ref(), tier, Haste::Awaited, bytes, Watch::unattended())?;
+    let code =
+        compile::compile(inner.worker.as_ref(), tier, Haste::Awaited, bytes, Watch::unattended())?;
     let compile_time = Some(started.elapsed());
     let (ready, pooled) = link_new(inner, &code, wiring)?;
     let asked = known.map_or_else(|| describe(inner, &ready), Ok);
@@ -250,19 +267,28 @@ fn compiled(
 }
 
 /// Keeps code and tools in the cache, if there is one. Optimised code that is kept makes the rest useless.
-pub(super) fn keep(inner: &Inner, tier: Tier, names: &Names, code: &[u8], definitions: &[Definition]) {
+pub(super) fn keep(
+    inner: &Inner,
+    tier: Tier,
+    names: &Names,
+    code: &[u8],
+    definitions: &[Definition],
+) {
     let Some(cache) = &inner.cache else { return };
     let tools = serde_json::to_vec(definitions).unwrap_or_default();
     match (cache.put(names.of(tier), code, &tools), tier) {
         (Ok(()), Tier::Quick) => {}
         (Ok(()), Tier::Optimised) => names.all_but_optimised().for_each(|name| cache.remove(name)),
-        (Err(error), _) => tracing::warn!(%error, "the compiled component could not be kept in the cache"),
+        (Err(error), _) => {
+            tracing::warn!(%error, "the compiled component could not be kept in the cache")
+        }
     }
 }
 
 /// Adds to an entry the tools that could not be asked for when it was made.
 fn told(inner: &Inner, name: &str, definitions: &[Definition]) {
-    let Some((cache, entry)) = inner.cache.as_ref().and_then(|cache| cache.get(name).map(|entry| (cache, entry)))
+    let Some((cache, entry)) =
+        inner.cache.as_ref().and_then(|cache| cache.get(name).map(|entry| (cache, entry)))
     else {
         return;
     };
@@ -281,7 +307,10 @@ pub(super) fn from_cache(inner: &Arc<Inner>, name: &str, wiring: &Wiring) -> Opt
     let cache = inner.cache.as_ref()?;
     let Entry { code, tools, reading: _reading } = cache.get(name)?;
     // SAFETY: the content was checked against a MAC with a key that only this user can read.
-    #[expect(unsafe_code, reason = "artifacts are made by this engine and never leave its keyed cache")]
+    #[expect(
+        unsafe_code,
+        reason = "artifacts are made by this engine and never leave its keyed cache"
+    )]
     let make = |engine: &Engine| unsafe { Component::deserialize_file(engine, &code) };
     let linked = link(inner, wiring, make).and_then(|(ready, pooled)| {
         let definitions: Vec<Definition> = serde_json::from_slice(&tools)
@@ -295,9 +324,16 @@ pub(super) fn from_cache(inner: &Arc<Inner>, name: &str, wiring: &Wiring) -> Opt
 }
 
 /// Links what the compiler just made.
-pub(super) fn link_new(inner: &Arc<Inner>, code: &[u8], wiring: &Wiring) -> Result<(Arc<Ready>, bool), Error> {
+pub(super) fn link_new(
+    inner: &Arc<Inner>,
+    code: &[u8],
+    wiring: &Wiring,
+) -> Result<(Arc<Ready>, bool), Error> {
     // SAFETY: `code` was compiled a moment ago, here or by this program's own worker.
-    #[expect(unsafe_code, reason = "artifacts are made by this engine and never leave its keyed cache")]
+    #[expect(
+        unsafe_code,
+        reason = "artifacts are made by this engine and never leave its keyed cache"
+    )]
     let make = |engine: &Engine| unsafe { Component::deserialize(engine, code) };
     link(inner, wiring, make)
 }
@@ -316,12 +352,22 @@ fn link(
         let engine = allocator.engine.clone();
         let exports = Exports::find(&engine, &pre, &wiring.kind)?;
         let (ticker, world) = (Arc::clone(&inner.ticker), Arc::clone(&inner.world));
-        Ok(Arc::new(Ready { engine, pre, exports, ticker, world, wiring: wiring.clone(), apart: Default::default() }))
+        Ok(Arc::new(Ready {
+            engine,
+            pre,
+            exports,
+            ticker,
+            world,
+            wiring: wiring.clone(),
+            apart: Default::default(),
+        }))
     };
     if let Some(pool) = &inner.pool {
         match on(pool) {
             Ok(ready) => return Ok((ready, true)),
-            Err(error) => tracing::info!(%error, "the component cannot use the pool: it gets memory on demand"),
+            Err(error) => {
+                tracing::info!(%error, "the component cannot use the pool: it gets memory on demand")
+            }
         }
     }
     Ok((on(&inner.on_demand)?, false))
@@ -367,7 +413,8 @@ mod tests {
     fn pretender() -> Vec<u8> {
         let name = b"toolcell:tool/tool@0.1.0";
         let instance = [5, 3, 1, 1, 0];
-        let export = [&[11, name.len() as u8 + 6, 1, 0, name.len() as u8], &name[..], &[5, 0, 0]].concat();
+        let export =
+            [&[11, name.len() as u8 + 6, 1, 0, name.len() as u8], &name[..], &[5, 0, 0]].concat();
         [&b"\0asm\x0d\0\x01\0"[..], &instance, &export].concat()
     }
 
@@ -375,13 +422,33 @@ mod tests {
     #[test]
     fn what_was_made_here_is_replaced_and_not_removed() {
         let dir = tempfile::tempdir().unwrap();
-        let builder = super::super::Engine::builder().cells(1).cache(dir.path()).optimise(Optimise::Never);
-        let engine = builder.compile_in("/bin/sh", ["-c", "exit 4"], Duration::from_secs(1)).build().unwrap();
+        let builder =
+            super::super::Engine::builder().cells(1).cache(dir.path()).optimise(Optimise::Never);
+        let engine = builder
+            .compile_in("/bin/sh", ["-c", "exit 4"], Duration::from_secs(1))
+            .build()
+            .unwrap();
         let cache = engine.0.cache.as_ref().unwrap();
-        let names = Names::new(entry_name(&engine.0.on_demand.engine, &digest(&pretender()), &ComponentKind::Tools));
+        let names = Names::new(entry_name(
+            &engine.0.on_demand.engine,
+            &digest(&pretender()),
+            &ComponentKind::Tools,
+        ));
         cache.put(&names.quick, b"no code", b"[]").unwrap();
-        let loaded = load(&engine.0, pretender(), &Grants::default(), &Wiring::default(), Missing::Refused, None, None);
-        assert!(loaded.err().is_some_and(|error| error.to_string().contains("the compiler process failed")));
+        let loaded = load(
+            &engine.0,
+            pretender(),
+            &Grants::default(),
+            &Wiring::default(),
+            Missing::Refused,
+            None,
+            None,
+        );
+        assert!(
+            loaded
+                .err()
+                .is_some_and(|error| error.to_string().contains("the compiler process failed"))
+        );
         assert!(cache.get(&names.quick).is_some(), "it is gone");
         keep(&engine.0, Tier::Quick, &names, b"other code", &[]);
         assert_eq!(std::fs::read(cache.get(&names.quick).unwrap().code).unwrap(), b"other code");

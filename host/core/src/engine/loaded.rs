@@ -54,18 +54,26 @@ impl Engine {
         // On a dead network mount this takes for ever: the turn is with it, also when no caller waits here any more.
         let granted = Arc::clone(&grants);
         let counts = self.0.world.counts.clone();
-        let open = move || Mounts::open(&granted, counts.as_deref()).map(|mounts| (turn, mounts.map(Arc::new)));
+        let open = move || {
+            Mounts::open(&granted, counts.as_deref()).map(|mounts| (turn, mounts.map(Arc::new)))
+        };
         let has_directories = !grants.directories.is_empty();
-        let (turn, mounts) = if has_directories { on_a_thread("toolcell-mount", open).await? } else { open()? };
+        let (turn, mounts) =
+            if has_directories { on_a_thread("toolcell-mount", open).await? } else { open()? };
         let core = Arc::clone(&self.0.loads).acquire_owned().await;
         let inner = Arc::clone(&self.0);
         on_a_thread("toolcell-load", move || {
             let ComponentBytes { bytes, kind } = component;
             let wiring = Wiring { kind: Arc::new(kind), mounts };
-            let loaded = load::load(&inner, bytes, &grants, &wiring, missing, turn.as_ref(), source);
+            let loaded =
+                load::load(&inner, bytes, &grants, &wiring, missing, turn.as_ref(), source);
             drop((core, turn));
             let Wiring { kind, .. } = wiring;
-            loaded.map(|loaded| LoadedComponent { loaded: Arc::new(loaded), kind, engine: Engine(inner) })
+            loaded.map(|loaded| LoadedComponent {
+                loaded: Arc::new(loaded),
+                kind,
+                engine: Engine(inner),
+            })
         })
         .await
     }
@@ -78,8 +86,11 @@ pub(super) async fn on_a_thread<T: Send + 'static>(
 ) -> Result<T, Error> {
     let (done, ended) = oneshot::channel();
     // There is no receiver when the load was dropped.
-    let thread = std::thread::Builder::new().name(name.into()).spawn(move || drop(done.send(work())));
-    thread.map_err(|error| Error::engine("no thread can be started to load the component").with_source(error))?;
+    let thread =
+        std::thread::Builder::new().name(name.into()).spawn(move || drop(done.send(work())));
+    thread.map_err(|error| {
+        Error::engine("no thread can be started to load the component").with_source(error)
+    })?;
     ended.await.unwrap_or_else(|_| Err(Error::malformed("the engine panicked on it")))
 }
 
@@ -144,11 +155,19 @@ impl LoadedComponent {
     }
 
     /// Answers one call in a fresh cell.
-    pub(crate) async fn call(&self, invocation: Arc<Invocation>, checks: Checks, rights: Arc<Rights>) -> CallResult {
+    pub(crate) async fn call(
+        &self,
+        invocation: Arc<Invocation>,
+        checks: Checks,
+        rights: Arc<Rights>,
+    ) -> CallResult {
         let habit = self.habit(&invocation);
-        let Ok(ready) = self.ready(&invocation).await else { return CallResult::Refusal(Refusal::Unavailable) };
+        let Ok(ready) = self.ready(&invocation).await else {
+            return CallResult::Refusal(Refusal::Unavailable);
+        };
         let quarantine = &self.loaded.quarantine;
-        placement::execute(&self.engine.0, ready, quarantine, habit, invocation, checks, rights).await
+        placement::execute(&self.engine.0, ready, quarantine, habit, invocation, checks, rights)
+            .await
     }
 
     /// The linked code for a call. What a guest or a caller sees of a failure does not tell more than that there was one.
@@ -159,7 +178,9 @@ impl LoadedComponent {
             current => current.map(|current| current.ready()),
         };
         let digest = &self.examination().digest;
-        ready.map_err(|error| tracing::error!(%error, component = %digest, "a component cannot be linked"))
+        ready.map_err(
+            |error| tracing::error!(%error, component = %digest, "a component cannot be linked"),
+        )
     }
 
     /// How the calls of its tenant mostly go.
@@ -175,14 +196,19 @@ impl LoadedComponent {
     pub(crate) async fn visible(&self, invocation: Arc<Invocation>) -> Result<bool, ToolError> {
         let (ready, quarantine) = (self.asked(&invocation).await?, &self.loaded.quarantine);
         let question = |pulse| invoke::visible(Arc::clone(&ready), Arc::clone(&invocation), pulse);
-        placement::ask(&self.engine.0, quarantine, self.habit(&invocation), &invocation, question).await
+        placement::ask(&self.engine.0, quarantine, self.habit(&invocation), &invocation, question)
+            .await
     }
 
     /// Asks what is wrong with the invocation's arguments, in a cell of its own.
-    pub(crate) async fn validate(&self, invocation: Arc<Invocation>) -> Result<Vec<Fault>, ToolError> {
+    pub(crate) async fn validate(
+        &self,
+        invocation: Arc<Invocation>,
+    ) -> Result<Vec<Fault>, ToolError> {
         let (ready, quarantine) = (self.asked(&invocation).await?, &self.loaded.quarantine);
         let question = |pulse| invoke::validate(Arc::clone(&ready), Arc::clone(&invocation), pulse);
-        placement::ask(&self.engine.0, quarantine, self.habit(&invocation), &invocation, question).await
+        placement::ask(&self.engine.0, quarantine, self.habit(&invocation), &invocation, question)
+            .await
     }
 }
 
@@ -201,7 +227,9 @@ mod tests {
         let engine = Engine::builder().cells(1).build().unwrap();
         let bytes = Hostile::new(Place::Execute, Misdeed::Spin).component();
         let sleeps = engine.0.sleeps;
-        let spin = sleeps.block_on(engine.load(bytes.into(), Arc::default(), Missing::Refused, None, None)).unwrap();
+        let spin = sleeps
+            .block_on(engine.load(bytes.into(), Arc::default(), Missing::Refused, None, None))
+            .unwrap();
         let called = |tenant: &str| {
             let context = CallContext { tenant: Some(tenant.to_owned()), ..CallContext::default() };
             let limits = Limits::default().with_timeout(Duration::from_millis(10));
@@ -225,9 +253,13 @@ mod tests {
         let _all = engine.0.loads.try_acquire_many(cores).unwrap();
         let mut grants = Grants::default();
         grants.directories.push(Directory::new("/data", "/nowhere", Access::Read).unwrap());
-        let loads = engine.load(Vec::new().into(), Arc::new(grants), Missing::Refused, Some("a"), None);
+        let loads =
+            engine.load(Vec::new().into(), Arc::new(grants), Missing::Refused, Some("a"), None);
         let patience = Duration::from_secs(5);
         let ended = engine.0.sleeps.block_on(async { tokio::time::timeout(patience, loads).await });
-        assert!(ended.is_ok_and(|loaded| loaded.is_err_and(|error| error.is_directory())), "it waits for a core");
+        assert!(
+            ended.is_ok_and(|loaded| loaded.is_err_and(|error| error.is_directory())),
+            "it waits for a core"
+        );
     }
 }

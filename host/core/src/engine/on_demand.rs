@@ -59,7 +59,9 @@ impl Held {
     pub(super) fn code(&self) -> Code {
         match self {
             Self::Always(current) => current.code(),
-            Self::OnDemand(demand) => demand.linked.read().as_ref().map_or(demand.known, |current| current.code()),
+            Self::OnDemand(demand) => {
+                demand.linked.read().as_ref().map_or(demand.known, |current| current.code())
+            }
         }
     }
 
@@ -86,7 +88,16 @@ impl OnDemand {
     ) -> Arc<Self> {
         let known = found.as_ref().map_or_else(|known| *known, |current| current.code());
         let (used, bytes, linked) = (AtomicU64::default(), AtomicU64::default(), RwLock::default());
-        let demand = Arc::new(Self { digest, wiring, source, known, linked, linking: Default::default(), used, bytes });
+        let demand = Arc::new(Self {
+            digest,
+            wiring,
+            source,
+            known,
+            linked,
+            linking: Default::default(),
+            used,
+            bytes,
+        });
         if let Ok(current) = found {
             demand.keep(inner, current);
         }
@@ -117,7 +128,8 @@ impl OnDemand {
     }
 
     fn link(self: &Arc<Self>, inner: &Arc<Inner>) -> Result<Arc<Current>, Error> {
-        let names = Names::new(entry_name(&inner.on_demand.engine, &self.digest, &self.wiring.kind));
+        let names =
+            Names::new(entry_name(&inner.on_demand.engine, &self.digest, &self.wiring.kind));
         // Optimised code needs nothing else. For the optimiser the component itself is needed.
         let optimised = load::from_cache(inner, names.of(Tier::Optimised), &self.wiring);
         let current = match optimised {
@@ -190,6 +202,10 @@ impl Engine {
     #[must_use]
     pub fn linked_bytes(&self) -> u64 {
         let linked = self.0.resident.linked.lock();
-        linked.iter().filter_map(Weak::upgrade).map(|demand| demand.bytes.load(Ordering::Relaxed)).sum()
+        linked
+            .iter()
+            .filter_map(Weak::upgrade)
+            .map(|demand| demand.bytes.load(Ordering::Relaxed))
+            .sum()
     }
 }

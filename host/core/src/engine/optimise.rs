@@ -28,7 +28,11 @@ pub(super) struct Names {
 
 impl Names {
     pub(super) fn new(optimised: String) -> Self {
-        Self { quick: format!("{optimised}-quick"), given_up: format!("{optimised}-given-up"), optimised }
+        Self {
+            quick: format!("{optimised}-quick"),
+            given_up: format!("{optimised}-given-up"),
+            optimised,
+        }
     }
 
     pub(super) fn of(&self, tier: Tier) -> &str {
@@ -55,7 +59,8 @@ fn is_given_up(inner: &Inner, names: &Names) -> bool {
         let entry = inner.cache.as_ref()?.get(&names.given_up)?;
         std::str::from_utf8(&entry.tools).ok()?.parse().ok()
     };
-    inner.background.has_given_up(&names.given_up) || kept().is_some_and(|tried: u64| tried >= seconds(inner))
+    inner.background.has_given_up(&names.given_up)
+        || kept().is_some_and(|tried: u64| tried >= seconds(inner))
 }
 
 fn give_up(inner: &Inner, names: &Names) {
@@ -90,7 +95,15 @@ pub(super) fn later(
         current: Arc::downgrade(&current),
         watch,
         work: Box::new(move |component, current, watch| {
-            let compile = || compile::compile(worker.as_ref(), Tier::Optimised, Haste::Background, component, watch);
+            let compile = || {
+                compile::compile(
+                    worker.as_ref(),
+                    Tier::Optimised,
+                    Haste::Background,
+                    component,
+                    watch,
+                )
+            };
             optimise(&weak, current, &names, &definitions, compile);
         }),
     });

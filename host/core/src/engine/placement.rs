@@ -62,7 +62,14 @@ pub(super) async fn execute(
     let pulse = pulse(&invocation);
     let streams = ready.exports.streams(&invocation);
     let printed = streams.as_ref().map(|streams| streams.stdout.clone());
-    let guest = invoke::execute(ready, Arc::clone(&invocation), checks, rights, streams, Arc::clone(&pulse));
+    let guest = invoke::execute(
+        ready,
+        Arc::clone(&invocation),
+        checks,
+        rights,
+        streams,
+        Arc::clone(&pulse),
+    );
     let cell = cell(slot, Arc::clone(quarantine), Arc::clone(&invocation), guest);
     let ended = place(inner, cell, &invocation, &pulse, habit).await;
     ended.unwrap_or_else(|mut error| {
@@ -95,7 +102,8 @@ where
         let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
         ToolError::Timeout(Timeout::Blocked { budget, used, awaited: None, stdout: None })
     })?;
-    let cell = cell(slot, Arc::clone(quarantine), Arc::clone(invocation), question(Arc::clone(&pulse)));
+    let cell =
+        cell(slot, Arc::clone(quarantine), Arc::clone(invocation), question(Arc::clone(&pulse)));
     place(inner, cell, invocation, &pulse, habit).await
 }
 
@@ -127,7 +135,11 @@ async fn cell<T>(
 ) -> Result<T, ToolError> {
     let ended = if stands(Defence::CellFence) {
         let by_the_host = || Err(ToolError::HandlerRaised(Raised::by_the_host()));
-        AssertUnwindSafe(guest).catch_unwind().await.map_err(dispose).unwrap_or_else(|()| by_the_host())
+        AssertUnwindSafe(guest)
+            .catch_unwind()
+            .await
+            .map_err(dispose)
+            .unwrap_or_else(|()| by_the_host())
     } else {
         guest.await
     };
@@ -182,7 +194,11 @@ fn timeout(invocation: &Invocation, pulse: &Pulse) -> Timeout {
 
 /// A free slot, now or before the deadline, for a component that may have one. A call that a tool makes needs none: its
 /// code is linked [apart](super::apart) from the pool.
-async fn slot(inner: &Inner, quarantine: &Quarantine, invocation: &Invocation) -> Result<Option<Slot>, Refusal> {
+async fn slot(
+    inner: &Inner,
+    quarantine: &Quarantine,
+    invocation: &Invocation,
+) -> Result<Option<Slot>, Refusal> {
     quarantine.admit()?;
     if invocation.caller.is_some() {
         return Ok(None);
@@ -190,7 +206,11 @@ async fn slot(inner: &Inner, quarantine: &Quarantine, invocation: &Invocation) -
     let overloaded = Refusal::overloaded;
     let tenant = invocation.context.tenant.as_deref();
     let (is_shared, text) = (invocation.is_shared, invocation.text_bytes());
-    let slot = inner.queue.take(tenant, is_shared, invocation.deadline(), text).await.ok_or_else(overloaded)?;
+    let slot = inner
+        .queue
+        .take(tenant, is_shared, invocation.deadline(), text)
+        .await
+        .ok_or_else(overloaded)?;
     // While it waited, others may have used up what the component may cost.
     quarantine.admit()?;
     // It may come free at the last moment: a tool that never ran is not late.
@@ -210,15 +230,27 @@ mod tests {
     #[test]
     fn a_guest_that_waits_is_left_at_its_deadline() {
         for placement in [Placement::Cells, Placement::Inline] {
-            let engine = Engine::builder().cells(1).threads(1).placement(placement).build().unwrap();
+            let engine =
+                Engine::builder().cells(1).threads(1).placement(placement).build().unwrap();
             let limits = Limits::default().with_timeout(Duration::from_millis(10));
             let call = ToolCall::new("1", "t", "{}");
-            let invocation = Invocation::aside(call, serde_json::Value::Null, CallContext::default(), limits);
+            let invocation =
+                Invocation::aside(call, serde_json::Value::Null, CallContext::default(), limits);
             let pulse = pulse(&invocation);
-            let waits = place(&engine.0, std::future::pending::<Result<(), _>>(), &invocation, &pulse, Arc::default());
+            let waits = place(
+                &engine.0,
+                std::future::pending::<Result<(), _>>(),
+                &invocation,
+                &pulse,
+                Arc::default(),
+            );
             let patience = Duration::from_secs(5);
-            let ended = engine.0.sleeps.block_on(async { tokio::time::timeout(patience, waits).await });
-            assert!(matches!(ended, Ok(Err(ToolError::Timeout(Timeout::Blocked { .. })))), "{placement:?}: {ended:?}");
+            let ended =
+                engine.0.sleeps.block_on(async { tokio::time::timeout(patience, waits).await });
+            assert!(
+                matches!(ended, Ok(Err(ToolError::Timeout(Timeout::Blocked { .. })))),
+                "{placement:?}: {ended:?}"
+            );
         }
     }
 
@@ -227,18 +259,30 @@ mod tests {
     #[test]
     fn a_panic_in_a_cell_is_its_end() {
         for placement in [Placement::Cells, Placement::Inline] {
-            let engine = Engine::builder().cells(1).threads(1).placement(placement).build().unwrap();
+            let engine =
+                Engine::builder().cells(1).threads(1).placement(placement).build().unwrap();
             let call = ToolCall::new("1", "t", "{}");
-            let invocation =
-                Invocation::aside(call, serde_json::Value::Null, CallContext::default(), Limits::default());
+            let invocation = Invocation::aside(
+                call,
+                serde_json::Value::Null,
+                CallContext::default(),
+                Limits::default(),
+            );
             let invocation = Arc::new(invocation);
-            let quarantine =
-                Arc::new(Quarantine::after(std::num::NonZero::new(2), Arc::new(crate::clock::SystemClock)));
+            let quarantine = Arc::new(Quarantine::after(
+                std::num::NonZero::new(2),
+                Arc::new(crate::clock::SystemClock),
+            ));
             for expected in [Ok(()), Err(Refusal::Quarantined)] {
                 let question = |_| async { panic!("a bug") };
-                let asked = ask::<(), _>(&engine.0, &quarantine, Arc::default(), &invocation, question);
+                let asked =
+                    ask::<(), _>(&engine.0, &quarantine, Arc::default(), &invocation, question);
                 let ended = engine.0.sleeps.block_on(asked);
-                assert_eq!(ended, Err(ToolError::HandlerRaised(Raised::by_the_host())), "{placement:?}");
+                assert_eq!(
+                    ended,
+                    Err(ToolError::HandlerRaised(Raised::by_the_host())),
+                    "{placement:?}"
+                );
                 assert_eq!(quarantine.admit(), expected, "{placement:?}");
             }
         }

@@ -40,12 +40,17 @@ pub(super) fn component(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
     has_known_imports(bytes).map_err(|error| named(bytes).unwrap_or(error))?;
     let module = without_metadata(bytes)?;
     let adapted = catch_unwind(AssertUnwindSafe(|| {
-        ComponentEncoder::default().validate(true).module(&module)?.adapter(PREVIEW1, ADAPTER)?.encode()
+        ComponentEncoder::default()
+            .validate(true)
+            .module(&module)?
+            .adapter(PREVIEW1, ADAPTER)?
+            .encode()
     }));
     match adapted {
         Ok(Ok(component)) => Ok(Cow::Owned(component)),
-        Ok(Err(error)) => Err(named(bytes)
-            .unwrap_or_else(|| Error::malformed(format!("the WASI preview 1 module cannot be adapted: {error:#}")))),
+        Ok(Err(error)) => Err(named(bytes).unwrap_or_else(|| {
+            Error::malformed(format!("the WASI preview 1 module cannot be adapted: {error:#}"))
+        })),
         Err(panic) => {
             crate::fence::dispose(panic);
             Err(Error::malformed("the WASI preview 1 module cannot be adapted"))
@@ -93,18 +98,24 @@ fn has_known_imports(bytes: &[u8]) -> Result<(), Error> {
     for payload in Parser::new(0).parse_all(bytes) {
         if let Payload::ImportSection(section) = payload.map_err(scan::malformed)? {
             let imports = section.into_imports().flatten();
-            unknown.extend(imports.filter(|import| import.module != PREVIEW1 || !known.contains(import.name)));
+            unknown.extend(
+                imports.filter(|import| import.module != PREVIEW1 || !known.contains(import.name)),
+            );
         }
     }
     if unknown.is_empty() {
         return Ok(());
     }
     let named = unknown.iter().take(NAMED);
-    let named: Vec<_> =
-        named.map(|import| format!("`{}`", scan::name(&format!("{}::{}", import.module, import.name)))).collect();
+    let named: Vec<_> = named
+        .map(|import| format!("`{}`", scan::name(&format!("{}::{}", import.module, import.name))))
+        .collect();
     let more = unknown.len() - named.len();
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    let found = format!("a module that imports {}{more}, which WASI preview 1 does not have", named.join(", "));
+    let found = format!(
+        "a module that imports {}{more}, which WASI preview 1 does not have",
+        named.join(", ")
+    );
     let hint = if unknown.iter().any(|import| import.module == UNSTABLE) {
         "build it again for `wasm32-wasip1` or `wasm32-wasip2`: this build is for WASI as it was before preview 1"
     } else {

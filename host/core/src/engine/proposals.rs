@@ -66,11 +66,13 @@ fn missing_within(component: &[u8], bytes: usize) -> Option<String> {
             left.set(left.get().saturating_sub(1));
             is_left && fault(on | proposal).is_none_or(|next| next.offset() > found.offset())
         };
-        let mut still_off = OFF.iter().map(|(proposal, _)| *proposal).filter(|proposal| !on.contains(*proposal));
+        let mut still_off =
+            OFF.iter().map(|(proposal, _)| *proposal).filter(|proposal| !on.contains(*proposal));
         let next = still_off.clone().find(|proposal| told.intersects(*proposal));
         on |= next.or_else(|| still_off.find(|proposal| helps(*proposal)))?;
     }
-    let mut names: Vec<_> = OFF.iter().filter(|(off, _)| on.contains(*off)).map(|(_, name)| *name).collect();
+    let mut names: Vec<_> =
+        OFF.iter().filter(|(off, _)| on.contains(*off)).map(|(_, name)| *name).collect();
     names.dedup();
     (!names.is_empty()).then(|| names.join(", "))
 }
@@ -83,9 +85,13 @@ mod tests {
     #[test]
     fn proposals_are_named_within_a_budget() {
         // A type with an `exnref`, and a memory with 64-bit addresses.
-        let module = [b"\0asm\x01\0\0\0".as_slice(), b"\x01\x05\x01\x60\x01\x69\0", b"\x05\x03\x01\x04\x01"].concat();
+        let module =
+            [b"\0asm\x01\0\0\0".as_slice(), b"\x01\x05\x01\x60\x01\x69\0", b"\x05\x03\x01\x04\x01"]
+                .concat();
         assert_eq!(missing(&module).as_deref(), Some("64-bit memory, exceptions"));
-        for (ty, name) in [([0x67, 0x7d, 4], "WIT lists of fixed length"), ([0x63, 0x73, 0x7d], "WIT maps")] {
+        for (ty, name) in
+            [([0x67, 0x7d, 4], "WIT lists of fixed length"), ([0x63, 0x73, 0x7d], "WIT maps")]
+        {
             let component = [b"\0asm\x0d\0\x01\0".as_slice(), &[7, 4, 1], &ty].concat();
             assert_eq!(missing(&component).as_deref(), Some(name));
         }

@@ -153,10 +153,17 @@ impl Pulse {
     }
 
     /// Ends when this does, or with none when the caller goes away.
-    pub(super) async fn unless_cancelled<F: Future + Unpin>(&self, mut future: F) -> Option<F::Output> {
+    pub(super) async fn unless_cancelled<F: Future + Unpin>(
+        &self,
+        mut future: F,
+    ) -> Option<F::Output> {
         let ended = poll_fn(|context| {
             self.task.register(context.waker());
-            if self.is_cancelled() { Poll::Ready(None) } else { Pin::new(&mut future).poll(context).map(Some) }
+            if self.is_cancelled() {
+                Poll::Ready(None)
+            } else {
+                Pin::new(&mut future).poll(context).map(Some)
+            }
         });
         ended.await
     }
@@ -268,7 +275,9 @@ mod tests {
                     let waker = inner.waker().clone();
                     match does {
                         Yields | Calls | IsServed => waker.wake(),
-                        IsAnswered => std::thread::scope(|scope| drop(scope.spawn(|| waker.wake()).join())),
+                        IsAnswered => {
+                            std::thread::scope(|scope| drop(scope.spawn(|| waker.wake()).join()))
+                        }
                         Waits | GoesOn => {}
                         Ends => return Poll::Ready(()),
                     }

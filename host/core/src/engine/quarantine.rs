@@ -45,7 +45,11 @@ impl Quarantine {
 
     /// Lets a call in, or not.
     pub(super) fn admit(&self) -> Result<(), Refusal> {
-        if self.is_closed() && stands(Defence::Quarantine) { Err(Refusal::Quarantined) } else { Ok(()) }
+        if self.is_closed() && stands(Defence::Quarantine) {
+            Err(Refusal::Quarantined)
+        } else {
+            Ok(())
+        }
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -75,14 +79,20 @@ impl Quarantine {
 
     /// Takes note of how a cell ended, and tells of it where the host is to blame.
     pub(super) fn note<T>(&self, ended: &Result<T, ToolError>, invocation: &Invocation) {
-        if !matches!(ended, Err(ToolError::HandlerRaised(Raised { kind: RaisedKind::HostPanic, .. }))) {
+        if !matches!(
+            ended,
+            Err(ToolError::HandlerRaised(Raised { kind: RaisedKind::HostPanic, .. }))
+        ) {
             return;
         }
         let (tool, id) = (&invocation.call.name, &invocation.call.id);
         tracing::error!(tool, id, "the host panicked as it served a tool");
         if self.count() {
             tracing::error!(tool, "the tool's component is not run any more");
-            invocation.noted(LogLevel::Error, "the host panicked too often: the tool is not run any more".to_owned());
+            invocation.noted(
+                LogLevel::Error,
+                "the host panicked too often: the tool is not run any more".to_owned(),
+            );
         }
     }
 }

@@ -126,7 +126,12 @@ impl Queue {
         }
     }
 
-    fn enter(self: &Arc<Self>, tenant: Option<&str>, is_shared: bool, text: u64) -> Option<Result<Slot, Waiting>> {
+    fn enter(
+        self: &Arc<Self>,
+        tenant: Option<&str>,
+        is_shared: bool,
+        text: u64,
+    ) -> Option<Result<Slot, Waiting>> {
         let queue = Arc::clone(self);
         let mut state = self.state.lock();
         let account = state.account(tenant);

@@ -270,7 +270,11 @@ mod tests {
             quick.0.awake.fetch_add(1, Ordering::AcqRel);
             quick.0.seen.store(0, Ordering::Release);
             let done = done.clone();
-            let is_awake = quick.run(&Arc::default(), Arc::default(), Box::new(move |_| done.send(number).unwrap()));
+            let is_awake = quick.run(
+                &Arc::default(),
+                Arc::default(),
+                Box::new(move |_| done.send(number).unwrap()),
+            );
             assert!(!is_awake, "its caller would poll in vain");
             assert_eq!(seen.recv_timeout(Duration::from_secs(20)), Ok(number));
             quick.0.awake.fetch_sub(1, Ordering::AcqRel);

@@ -80,7 +80,9 @@ impl Recorder {
         let secrets = &mut self.0.lock().secrets;
         let uses = secrets.values().map(Vec::len).sum::<usize>();
         let place = (method, target.clone());
-        if uses < MOST && target.as_str().len() <= LONGEST && !secrets.get(name).is_some_and(|all| all.contains(&place))
+        if uses < MOST
+            && target.as_str().len() <= LONGEST
+            && !secrets.get(name).is_some_and(|all| all.contains(&place))
         {
             secrets.entry(name.to_owned()).or_default().push(place);
         }
@@ -145,9 +147,12 @@ mod tests {
 
     #[test]
     fn paths_are_joined() {
-        for (directory, path, expected) in
-            [("/", "a", "/a"), ("/data", "a/../b/", "/data/b"), ("/data", "../..", "/"), ("/", ".", "/")]
-        {
+        for (directory, path, expected) in [
+            ("/", "a", "/a"),
+            ("/data", "a/../b/", "/data/b"),
+            ("/data", "../..", "/"),
+            ("/", ".", "/"),
+        ] {
             assert_eq!(joined(directory, path), expected);
         }
     }

@@ -13,7 +13,9 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi_http::FieldMap;
 use wasmtime_wasi_http::p2::bindings::http::types::{Method, Scheme};
 use wasmtime_wasi_http::p2::body::{HostIncomingBody, HostOutgoingBody};
-use wasmtime_wasi_http::p2::types::{HostFutureIncomingResponse, HostIncomingResponse, HostOutgoingRequest};
+use wasmtime_wasi_http::p2::types::{
+    HostFutureIncomingResponse, HostIncomingResponse, HostOutgoingRequest,
+};
 
 use super::cell::Stop;
 use super::imports::wasi_http::{CHUNK, FIELDS};
@@ -62,9 +64,10 @@ impl Charge {
     /// # Errors
     /// [`Stop`] when it would be too much: then nothing is charged for it.
     pub(super) fn grow(&mut self, bytes: u64) -> Result<(), Stop> {
-        within(self.retained.0.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes)).inspect_err(|_| {
-            self.retained.0.fetch_sub(bytes, Ordering::Relaxed);
-        })?;
+        within(self.retained.0.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes))
+            .inspect_err(|_| {
+                self.retained.0.fetch_sub(bytes, Ordering::Relaxed);
+            })?;
         self.bytes += bytes;
         Ok(())
     }
@@ -91,7 +94,9 @@ pub(super) fn weigh(table: &mut ResourceTable) -> u64 {
 }
 
 fn weight(object: &(dyn Any + Send)) -> u64 {
-    if let Some(HostOutgoingRequest { method, scheme, authority, path_with_query, headers, .. }) = object.downcast_ref()
+    if let Some(HostOutgoingRequest {
+        method, scheme, authority, path_with_query, headers, ..
+    }) = object.downcast_ref()
     {
         let method = if let Method::Other(name) = method { name.len() } else { 0 };
         let scheme = if let Some(Scheme::Other(name)) = scheme { name.len() } else { 0 };

@@ -64,7 +64,8 @@ impl Lanes {
 
 impl Threads {
     pub(super) fn build(mut builder: Builder) -> Result<Self, Error> {
-        let runtime = builder.build().map_err(|error| Error::engine("no threads").with_source(error))?;
+        let runtime =
+            builder.build().map_err(|error| Error::engine("no threads").with_source(error))?;
         Ok(Self(Some(runtime)))
     }
 

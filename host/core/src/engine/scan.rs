@@ -74,18 +74,36 @@ pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
     // whose end was seen, which is what a copy may be of.
     let (mut open, mut heaviest) = (Vec::new(), 1_u64);
     for payload in Parser::new(0).parse_all(bytes) {
-        #[expect(clippy::wildcard_enum_match_arm, reason = "all other sections are the compiler's to judge")]
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "all other sections are the compiler's to judge"
+        )]
         match payload.map_err(malformed)? {
             Payload::Version { .. } => {
                 parts += 1;
                 open.push(1_u64);
-                bounded(Defence::Parts, "modules and components inside of the component", parts, MAX_PARTS)?;
-                bounded(Defence::Nesting, "nesting of components", open.len() as u64, MAX_NESTING as u64)?;
+                bounded(
+                    Defence::Parts,
+                    "modules and components inside of the component",
+                    parts,
+                    MAX_PARTS,
+                )?;
+                bounded(
+                    Defence::Nesting,
+                    "nesting of components",
+                    open.len() as u64,
+                    MAX_NESTING as u64,
+                )?;
             }
             Payload::End(_) => heaviest = heaviest.max(open.pop().unwrap_or_default()),
             Payload::CodeSectionStart { count, .. } => {
                 functions += u64::from(count);
-                bounded(Defence::Functions, "functions of the component", functions, MAX_FUNCTIONS)?;
+                bounded(
+                    Defence::Functions,
+                    "functions of the component",
+                    functions,
+                    MAX_FUNCTIONS,
+                )?;
             }
             Payload::GlobalSection(section) => items += u64::from(section.count()),
             Payload::ExportSection(section) => items += u64::from(section.count()),
@@ -111,7 +129,12 @@ pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
                 type_bytes += section.range().len() as u64;
             }
             Payload::CodeSectionEntry(body) => {
-                bounded(Defence::FunctionBytes, "bytes of one function", body.range().len() as u64, MAX_BODY)?;
+                bounded(
+                    Defence::FunctionBytes,
+                    "bytes of one function",
+                    body.range().len() as u64,
+                    MAX_BODY,
+                )?;
                 let mut locals = 0;
                 for group in body.get_locals_reader().map_err(malformed)? {
                     locals += u64::from(group.map_err(malformed)?.0);
@@ -151,16 +174,16 @@ pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
 
 /// Tells the formats apart that people hand over by mistake.
 fn check_format(bytes: &[u8]) -> Result<(), Error> {
-    const BUILD: &str =
-        "build a component: `toolcell build`, or `cargo build --release --target wasm32-wasip2` for a crate";
+    const BUILD: &str = "build a component: `toolcell build`, or `cargo build --release --target wasm32-wasip2` for a crate";
     let text = bytes.iter().copied().find(|byte| !byte.is_ascii_whitespace()) == Some(b'(');
     let (found, hint) = match bytes {
         [0, b'a', b's', b'm', 0x0d, 0, 1, 0, ..] => return Ok(()),
         [0, b'a', b's', b'm', 1, 0, 0, 0, ..] => module(bytes),
         [0, b'a', b's', b'm', _, _, _, _, ..] => ("WebAssembly of an unknown version", BUILD),
-        [0x7f, b'E', b'L', b'F', ..] => {
-            ("native or precompiled code", "give the component itself: the host compiles it and loads no compiled code")
-        }
+        [0x7f, b'E', b'L', b'F', ..] => (
+            "native or precompiled code",
+            "give the component itself: the host compiles it and loads no compiled code",
+        ),
         [b'P', b'K', 3, 4, ..] => ("a zip archive", "unpack it first"),
         [0x1f, 0x8b, ..] => ("gzip-compressed", "decompress it first"),
         _ if bytes.get(257..262) == Some(b"ustar") => ("a tar archive", "unpack it first"),
@@ -178,7 +201,13 @@ fn module(bytes: &[u8]) -> (&'static str, &'static str) {
     for payload in Parser::new(0).parse_all(bytes) {
         match payload {
             Ok(Payload::ImportSection(section)) => {
-                imports.extend(section.into_imports().flatten().map(|import| import.module).take(MODULE_IMPORTS));
+                imports.extend(
+                    section
+                        .into_imports()
+                        .flatten()
+                        .map(|import| import.module)
+                        .take(MODULE_IMPORTS),
+                );
             }
             Ok(Payload::CustomSection(section)) => {
                 has_metadata |= section.name().starts_with(METADATA);
@@ -189,9 +218,14 @@ fn module(bytes: &[u8]) -> (&'static str, &'static str) {
         }
     }
     let imports_of = |hosts: &[&str]| imports.iter().any(|module| hosts.contains(module));
-    let is_bindgen = imports.iter().any(|module| module.starts_with("__wbindgen_") || module.ends_with("_bg.js"));
+    let is_bindgen = imports
+        .iter()
+        .any(|module| module.starts_with("__wbindgen_") || module.ends_with("_bg.js"));
     if has_metadata {
-        ("a core WebAssembly module", "wrap it: `wasm-tools component new`, or build for `wasm32-wasip2`")
+        (
+            "a core WebAssembly module",
+            "wrap it: `wasm-tools component new`, or build for `wasm32-wasip2`",
+        )
     } else if imports_of(&["gojs", "go"]) {
         (
             "a core WebAssembly module that Go built for a JavaScript host",
@@ -281,14 +315,22 @@ mod tests {
             (import("wbg"), "wasm-bindgen", "without wasm-bindgen"),
             (import("./calc_bg.js"), "wasm-bindgen", "without wasm-bindgen"),
             (import("__wbindgen_placeholder__"), "wasm-bindgen", "without wasm-bindgen"),
-            (import("wasi_snapshot_preview1"), "a library for WASI preview 1", "a program with `_start`"),
+            (
+                import("wasi_snapshot_preview1"),
+                "a library for WASI preview 1",
+                "a program with `_start`",
+            ),
             (import("env"), "a host of its own", "from its source"),
             (module(""), "a core WebAssembly module", "from its source"),
             (described, "a core WebAssembly module", "`wasm-tools component new`"),
             (go, "`//go:wasmexport` functions cannot be tools", "without `-buildmode=c-shared`"),
         ] {
             let error = outline(&bytes).unwrap_err();
-            assert!(error.to_string().contains(found) && error.hint().contains(hint), "{error}: {}", error.hint());
+            assert!(
+                error.to_string().contains(found) && error.hint().contains(hint),
+                "{error}: {}",
+                error.hint()
+            );
         }
     }
 

@@ -38,17 +38,25 @@ impl Screening {
         let others = world.redactors.of_whole(others).await.ok_or_else(unscreened)?;
         let bound = named.into_iter().filter_map(|(name, value)| {
             let used = rights.granted().secrets.get(&name)?;
-            let is_allowed = rights.allows(&Request::Secret { name: name.into() }) == Decision::Allowed;
+            let is_allowed =
+                rights.allows(&Request::Secret { name: name.into() }) == Decision::Allowed;
             is_allowed.then(|| (used.bound_to.clone(), value))
         });
         let invocation = Arc::clone(invocation);
-        let screen =
-            Screen { others, own, bound: bound.collect(), tell: Box::new(move |kind| invocation.seems_to_carry(kind)) };
-        let redactor = veil.as_ref().filter(|_| stands(Defence::LaterAnswers)).map(|veil| veil.redactor());
+        let screen = Screen {
+            others,
+            own,
+            bound: bound.collect(),
+            tell: Box::new(move |kind| invocation.seems_to_carry(kind)),
+        };
+        let redactor =
+            veil.as_ref().filter(|_| stands(Defence::LaterAnswers)).map(|veil| veil.redactor());
         Ok(Secrets { credentials, redactor, screen: Some(screen) })
     }
 }
 
 fn unscreened() -> SendError {
-    SendError::Invalid("the request was not sent: the host cannot check it for secrets at the moment".to_owned())
+    SendError::Invalid(
+        "the request was not sent: the host cannot check it for secrets at the moment".to_owned(),
+    )
 }

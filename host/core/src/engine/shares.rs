@@ -69,12 +69,18 @@ pub(super) struct Way {
 
 impl Shares {
     pub(super) fn new(name: &'static str) -> Arc<Self> {
-        Arc::new(Self { name, threads: OnceLock::new(), without_tenant: Share::new(), tenants: Mutex::default() })
+        Arc::new(Self {
+            name,
+            threads: OnceLock::new(),
+            without_tenant: Share::new(),
+            tenants: Mutex::default(),
+        })
     }
 
     /// The way of a cell of this tenant.
     pub(super) fn way(self: &Arc<Self>, tenant: Option<&str>) -> Way {
-        let share = tenant.map_or_else(|| Arc::clone(&self.without_tenant), |tenant| self.share(tenant));
+        let share =
+            tenant.map_or_else(|| Arc::clone(&self.without_tenant), |tenant| self.share(tenant));
         let of_cell = if stands(Defence::CellThreads) { OF_CELL } else { THREADS };
         Way { shares: Arc::clone(self), share, own: Arc::new(Semaphore::new(of_cell)) }
     }
@@ -94,15 +100,21 @@ impl Shares {
         let threads = self.threads.get_or_init(|| {
             let mut builder = Builder::new_current_thread();
             builder.max_blocking_threads(THREADS).thread_name(self.name);
-            Threads::build(builder).inspect_err(|error| tracing::error!(%error, self.name, "no threads")).ok()
+            Threads::build(builder)
+                .inspect_err(|error| tracing::error!(%error, self.name, "no threads"))
+                .ok()
         });
-        threads.as_ref().map(Threads::handle).ok_or_else(|| Unserved::Failed(wasmtime::Error::msg("no threads")))
+        threads
+            .as_ref()
+            .map(Threads::handle)
+            .ok_or_else(|| Unserved::Failed(wasmtime::Error::msg("no threads")))
     }
 }
 
 impl Share {
     fn new() -> Arc<Self> {
-        let of_tenant = if stands(Defence::TenantThreads) { OF_TENANT } else { Semaphore::MAX_PERMITS };
+        let of_tenant =
+            if stands(Defence::TenantThreads) { OF_TENANT } else { Semaphore::MAX_PERMITS };
         Arc::new(Self { free: Arc::new(Semaphore::new(of_tenant)), left: watch::Sender::new(0) })
     }
 
@@ -156,7 +168,10 @@ impl Way {
     }
 
     /// The same without waiting for it: it begins at once where it can.
-    pub(super) fn start<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Running<T> {
+    pub(super) fn start<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Running<T> {
         let way = self.clone();
         let mut running: Running<T> = Box::pin(async move { way.run(work).await });
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -219,7 +234,8 @@ impl<T> Drop for Asked<T> {
         self.task.abort();
         let Stage { share, now } = &*self.stage;
         share.left.send_if_modified(|left| {
-            let leaves = now.compare_exchange(RUNNING, LEFT, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+            let leaves =
+                now.compare_exchange(RUNNING, LEFT, Ordering::Relaxed, Ordering::Relaxed).is_ok();
             *left += usize::from(leaves);
             leaves
         });
@@ -250,7 +266,9 @@ mod tests {
 
     /// What work comes to, which nothing should hold up.
     async fn soon<T>(work: impl Future<Output = Result<T, Unserved>>) -> Result<T, Unserved> {
-        before(Instant::now().checked_add(Duration::from_secs(20)), work).await.expect("it is held up")
+        before(Instant::now().checked_add(Duration::from_secs(20)), work)
+            .await
+            .expect("it is held up")
     }
 
     fn gate() -> (mpsc::Sender<()>, Gate) {
@@ -262,7 +280,8 @@ mod tests {
     /// the asker goes.
     #[test]
     fn a_tenants_stuck_share_is_its_own() {
-        let (shares, (opens, gate), (began, begun)) = (Shares::new("test"), gate(), mpsc::channel());
+        let (shares, (opens, gate), (began, begun)) =
+            (Shares::new("test"), gate(), mpsc::channel());
         clock::sleeps().unwrap().block_on(async {
             let cells: Vec<_> = (0..OF_TENANT).map(|_| shares.way(Some("hog"))).collect();
             let out: Vec<_> = cells.iter().map(|way| way.start(stuck(&gate, &began))).collect();
@@ -286,23 +305,30 @@ mod tests {
     /// Many cells of a tenant, more work than its share: a thread is left for another. Seen to fail without the share.
     #[test]
     fn a_busy_tenant_waits_for_itself() {
-        let (shares, (opens, gate), (began, begun)) = (Shares::new("test"), gate(), mpsc::channel());
+        let (shares, (opens, gate), (began, begun)) =
+            (Shares::new("test"), gate(), mpsc::channel());
         clock::sleeps().unwrap().block_on(async {
-            let busy: Vec<_> = (0..THREADS).map(|_| shares.way(Some("busy")).start(stuck(&gate, &began))).collect();
+            let busy: Vec<_> = (0..THREADS)
+                .map(|_| shares.way(Some("busy")).start(stuck(&gate, &began)))
+                .collect();
             for _ in 0..OF_TENANT {
                 begun.recv().unwrap();
             }
             assert_eq!(soon(shares.way(Some("other")).run(|| 7)).await.unwrap(), 7);
             assert!(begun.try_recv().is_err(), "no more than its share has begun");
             drop(opens);
-            assert!(join_all(busy).await.iter().all(Result::is_ok), "and all of it is done in the end");
+            assert!(
+                join_all(busy).await.iter().all(Result::is_ok),
+                "and all of it is done in the end"
+            );
         });
     }
 
     /// Seen to fail with a semaphore of its own for each piece of work.
     #[test]
     fn a_cell_does_two_things_at_once() {
-        let (shares, (opens, gate), (began, begun)) = (Shares::new("test"), gate(), mpsc::channel());
+        let (shares, (opens, gate), (began, begun)) =
+            (Shares::new("test"), gate(), mpsc::channel());
         clock::sleeps().unwrap().block_on(async {
             let cell = shares.way(None);
             let work: Vec<_> = (0..8).map(|_| cell.start(stuck(&gate, &began))).collect();

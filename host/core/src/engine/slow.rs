@@ -50,7 +50,10 @@ pub(super) type Place = oneshot::Receiver<Turn>;
 impl Slow {
     /// So many threads, to be reached this way.
     pub(super) fn new(threads: Handle, many: usize) -> Self {
-        Self(Arc::new(Shared { threads, state: Mutex::new(State { free: many, line: FairQueue::default() }) }))
+        Self(Arc::new(Shared {
+            threads,
+            state: Mutex::new(State { free: many, line: FairQueue::default() }),
+        }))
     }
 
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {

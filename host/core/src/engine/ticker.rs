@@ -54,7 +54,9 @@ impl Ticker {
         thread::Builder::new()
             .name("toolcell-watch".into())
             .spawn(move || watch(&watched, &engines))
-            .map_err(|error| Error::engine("the clock's thread cannot be started").with_source(error))?;
+            .map_err(|error| {
+                Error::engine("the clock's thread cannot be started").with_source(error)
+            })?;
         Ok(Self(shared))
     }
 
@@ -123,7 +125,9 @@ fn watch(shared: &Arc<Shared>, engines: &[EngineWeak]) {
     let mut replaced = true;
     while replaced && !shared.stopped.load(Ordering::SeqCst) {
         let (ticking, engines) = (Arc::clone(shared), engines.to_vec());
-        let spawned = thread::Builder::new().name("toolcell-tick".into()).spawn(move || tick(&ticking, &engines));
+        let spawned = thread::Builder::new()
+            .name("toolcell-tick".into())
+            .spawn(move || tick(&ticking, &engines));
         match spawned.map(thread::JoinHandle::join) {
             Ok(Ok(())) => {}
             Ok(Err(_)) => tracing::error!("the ticking thread died and is replaced"),
@@ -204,13 +208,21 @@ mod tests {
         let engine = Engine::builder().cells(1).build().unwrap();
         let loaded = |misdeed| {
             let bytes = Hostile::new(Place::Execute, misdeed).component();
-            engine.0.sleeps.block_on(engine.load(bytes.into(), Arc::default(), Missing::Refused, None, None)).unwrap()
+            engine
+                .0
+                .sleeps
+                .block_on(engine.load(bytes.into(), Arc::default(), Missing::Refused, None, None))
+                .unwrap()
         };
         let behaves = loaded(Misdeed::None);
         let called = |component: &LoadedComponent, timeout| {
-            let limits = Limits::default().with_fuel(u64::MAX).with_host_calls(u64::MAX).with_timeout(timeout);
+            let limits = Limits::default()
+                .with_fuel(u64::MAX)
+                .with_host_calls(u64::MAX)
+                .with_timeout(timeout);
             let call = ToolCall::new("1", "hostile", "{}");
-            let call = Invocation::aside(call, serde_json::Value::Null, CallContext::default(), limits);
+            let call =
+                Invocation::aside(call, serde_json::Value::Null, CallContext::default(), limits);
             let checks = component.definitions()[0].checks;
             engine.0.sleeps.block_on(component.call(Arc::new(call), checks, Arc::default()))
         };
@@ -219,11 +231,17 @@ mod tests {
             wait_until("never fell asleep", || ticker.is_asleep());
             ticker.poison();
             let ended = called(&runs, Duration::from_millis(100));
-            let is_late = matches!(ended, CallResult::ToolError(ToolError::Timeout(Timeout::Deadline { .. })));
+            let is_late = matches!(
+                ended,
+                CallResult::ToolError(ToolError::Timeout(Timeout::Deadline { .. }))
+            );
             assert!(is_late, "{ended:?}");
             wait_until("poison not taken", || !ticker.0.poisoned.load(Ordering::SeqCst));
             let answered = called(&behaves, Duration::from_secs(10));
-            assert!(matches!(answered, CallResult::Outcome(_)), "its cell is not free: {answered:?}");
+            assert!(
+                matches!(answered, CallResult::Outcome(_)),
+                "its cell is not free: {answered:?}"
+            );
             let before = ticker.ticks();
             let _running = ticker.run();
             wait_until("not replaced", || ticker.ticks() > before + 2);

@@ -33,7 +33,10 @@ impl<'a> Context<'a> {
     pub(super) fn of(invocation: &'a Invocation) -> Self {
         let extensions = &invocation.context.extensions;
         Self {
-            extensions: extensions.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect(),
+            extensions: extensions
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_str()))
+                .collect(),
             invocation,
         }
     }
@@ -62,7 +65,8 @@ impl<'a> Context<'a> {
             run_id: context.run_id.as_deref(),
             tenant: context.tenant.as_deref(),
             metadata: context.metadata.as_ref().map(Json::as_str),
-            remaining_ms: u64::try_from(self.invocation.remaining().as_millis()).unwrap_or(u64::MAX),
+            remaining_ms: u64::try_from(self.invocation.remaining().as_millis())
+                .unwrap_or(u64::MAX),
             attempt: context.attempt.unwrap_or(1),
             resume: context.resume.as_ref().map(|resume| wire::Resume {
                 answer: resume.answer.as_str(),
@@ -100,12 +104,15 @@ pub(super) fn outcome(outcome: wire::Outcome) -> Result<Outcome, ReturnRule> {
             answer_schema: maybe_json("answer_schema", ask.answer_schema)?,
             state: maybe_json("state", ask.state)?,
         }),
-        wire::Outcome::Halt(halt) => Outcome::Halt(Halt { reason: halt.reason, result: json("result", halt.result)? }),
+        wire::Outcome::Halt(halt) => {
+            Outcome::Halt(Halt { reason: halt.reason, result: json("result", halt.result)? })
+        }
     })
 }
 
 fn json(field: &'static str, text: String) -> Result<Json, ReturnRule> {
-    Json::parse(text).map_err(|fault| ReturnRule::NotJson { field: field.to_owned(), detail: fault.to_string() })
+    Json::parse(text)
+        .map_err(|fault| ReturnRule::NotJson { field: field.to_owned(), detail: fault.to_string() })
 }
 
 fn maybe_json(field: &'static str, text: Option<String>) -> Result<Option<Json>, ReturnRule> {
@@ -133,11 +140,13 @@ pub(super) fn definition(given: wire::Definition) -> Result<Definition, Error> {
     let mut definition = Definition::new(given.name, given.description)?;
     let name = definition.name.clone();
     let value = |field: &str, text: String| -> Result<Value, Error> {
-        parse_within(&text, LEVELS).map_err(|fault| Error::definition(&name, format_args!("`{field}`: {fault}")))
+        parse_within(&text, LEVELS)
+            .map_err(|fault| Error::definition(&name, format_args!("`{field}`: {fault}")))
     };
-    let pairs = |field: &str, pairs: Vec<(String, String)>| -> Result<BTreeMap<String, Value>, Error> {
-        pairs.into_iter().map(|(key, text)| Ok((key, value(field, text)?))).collect()
-    };
+    let pairs =
+        |field: &str, pairs: Vec<(String, String)>| -> Result<BTreeMap<String, Value>, Error> {
+            pairs.into_iter().map(|(key, text)| Ok((key, value(field, text)?))).collect()
+        };
     definition.parameters = given.parameters.map(|text| value("parameters", text)).transpose()?;
     definition.output = given.output.map(|text| value("output", text)).transpose()?;
     definition.attributes = pairs("attributes", given.attributes)?;
@@ -153,6 +162,10 @@ pub(super) fn definition(given: wire::Definition) -> Result<Definition, Error> {
         visible: given.checks.contains(wire::Checks::VISIBLE),
     };
     definition.max_execution = given.max_execution_ms.map(Duration::from_millis);
-    definition.needs = given.needs.into_iter().map(|need| Need::new(need.kind, need.pattern, need.reason)).collect();
+    definition.needs = given
+        .needs
+        .into_iter()
+        .map(|need| Need::new(need.kind, need.pattern, need.reason))
+        .collect();
     Ok(definition)
 }

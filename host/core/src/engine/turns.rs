@@ -88,13 +88,18 @@ impl Turns {
         if let Some(line) = tenants.get(tenant) {
             // One is the map's own, each of the others a load's.
             if Arc::strong_count(line) > MAX_IN_LINE && stands(Defence::CompileLine) {
-                return Err(Error::quota("too many components of the tenant wait to be loaded", MOMENT));
+                return Err(Error::quota(
+                    "too many components of the tenant wait to be loaded",
+                    MOMENT,
+                ));
             }
             return Ok(Arc::clone(line));
         }
         if tenants.len() >= MAX_TENANTS {
             let now = self.clock.now();
-            tenants.retain(|_, line| Arc::strong_count(line) > 1 || line.whole.lock().is_some_and(|whole| whole > now));
+            tenants.retain(|_, line| {
+                Arc::strong_count(line) > 1 || line.whole.lock().is_some_and(|whole| whole > now)
+            });
         }
         if tenants.len() >= MAX_TENANTS {
             return Err(Error::quota("too many tenants compile components at the moment", MOMENT));
@@ -129,7 +134,10 @@ impl Turn {
         let later = whole.map_or(now, |whole| whole.max(now)) + self.interval;
         let over = later.saturating_duration_since(now).saturating_sub(MINUTE);
         if !over.is_zero() && stands(Defence::CompileQuota) {
-            return Err(Error::quota("the tenant has reached its limit of compiled components per minute", over));
+            return Err(Error::quota(
+                "the tenant has reached its limit of compiled components per minute",
+                over,
+            ));
         }
         *whole = Some(later);
         Ok(())
@@ -168,17 +176,36 @@ mod tests {
         let ask = |tenant: &str, later: u32| {
             clock.advance(SECOND * later);
             let Err(refused) = turn(&turns, tenant).unwrap().compile() else { return 0 };
-            assert!(refused.is_quota() && !refused.hint().is_empty() && refused.reason() == "quota");
+            assert!(
+                refused.is_quota() && !refused.hint().is_empty() && refused.reason() == "quota"
+            );
             refused.retry_after().unwrap().as_secs()
         };
         // What is refused costs nothing, however often.
-        let each =
-            [(0, 0), (0, 0), (0, 0), (1, 0), (1, 0), (7, 0), (0, 1), (0, 1), (1, 0), (0, 10), (9, 1), (1, 0), (1, 9)];
+        let each = [
+            (0, 0),
+            (0, 0),
+            (0, 0),
+            (1, 0),
+            (1, 0),
+            (7, 0),
+            (0, 1),
+            (0, 1),
+            (1, 0),
+            (0, 10),
+            (9, 1),
+            (1, 0),
+            (1, 9),
+        ];
         for (number, (later, expected)) in each.into_iter().enumerate() {
             assert_eq!(ask("a", later), expected, "question {number}");
         }
         assert_eq!(ask("b", 0), 0, "the other tenant's are its own");
-        assert_eq!([180, 0, 0, 0, 0, 0, 0].map(|later| ask("a", later)), [0, 0, 0, 0, 0, 0, 10], "after quiet minutes");
+        assert_eq!(
+            [180, 0, 0, 0, 0, 0, 0].map(|later| ask("a", later)),
+            [0, 0, 0, 0, 0, 0, 10],
+            "after quiet minutes"
+        );
     }
 
     #[test]

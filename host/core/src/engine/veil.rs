@@ -48,27 +48,44 @@ impl Veil {
     ///
     /// # Errors
     /// [`ToolError`] where there are too many values to hide.
-    pub(super) async fn over(world: &World, invocation: &Invocation, rights: &Rights) -> Result<Arc<Self>, ToolError> {
+    pub(super) async fn over(
+        world: &World,
+        invocation: &Invocation,
+        rights: &Rights,
+    ) -> Result<Arc<Self>, ToolError> {
         let granted = rights.granted();
         let names: BTreeSet<_> = granted.secrets.keys().chain(&granted.reveal).collect();
         let tenant = invocation.context.tenant.as_deref();
         // One that is not to be had now is asked for again when it is used.
-        let found =
-            names.into_iter().map(async |name| Some((name.clone(), world.secrets.secret(tenant, name).await.ok()?)));
+        let found = names
+            .into_iter()
+            .map(async |name| Some((name.clone(), world.secrets.secret(tenant, name).await.ok()?)));
         let named: Vec<_> = join_all(found).await.into_iter().flatten().collect();
         let too_many = || {
             tracing::error!("the tool was granted more secrets than can be hidden");
             ToolError::HandlerExit(Exit::Died)
         };
         let redactors = Arc::clone(&world.redactors);
-        let inherited = inherited(invocation).map_or_else(Vec::new, |Veiled(redactor)| redactor.values().to_vec());
+        let inherited = inherited(invocation)
+            .map_or_else(Vec::new, |Veiled(redactor)| redactor.values().to_vec());
         let is_own = |value: &Secret| {
-            named.iter().any(|(name, own)| own.expose() == value.expose() && granted.reveal.contains(name))
+            named
+                .iter()
+                .any(|(name, own)| own.expose() == value.expose() && granted.reveal.contains(name))
         };
         let foreign: Vec<_> = inherited.iter().filter(|value| !is_own(value)).cloned().collect();
-        let foreign = if foreign.is_empty() { None } else { Some(redactors.of(foreign).await.ok_or_else(too_many)?) };
+        let foreign = if foreign.is_empty() {
+            None
+        } else {
+            Some(redactors.of(foreign).await.ok_or_else(too_many)?)
+        };
         let redactor = redactors.of(values(&named, &inherited)).await.ok_or_else(too_many)?;
-        let veil = Arc::new(Self { redactors, inherited, foreign, known: RwLock::new(Known { named, redactor }) });
+        let veil = Arc::new(Self {
+            redactors,
+            inherited,
+            foreign,
+            known: RwLock::new(Known { named, redactor }),
+        });
         let over_events = Arc::clone(&veil);
         if stands(Defence::ToldSecrets) {
             invocation.events.veil(move |event| Veiled(over_events.redactor()).event(event));
@@ -84,7 +101,8 @@ impl Veil {
     /// Returns true if these bytes hold the value of a secret of a tool that led to the call, which this tool was not granted
     /// to read. Compressed bytes that are too large to be searched count as such.
     pub(super) fn is_foreign(&self, bytes: &[u8]) -> bool {
-        let holds = |foreign: &Redactor| foreign.finds(bytes) || foreign.inflated(bytes) != Inflated::Clean;
+        let holds =
+            |foreign: &Redactor| foreign.finds(bytes) || foreign.inflated(bytes) != Inflated::Clean;
         self.foreign.as_ref().is_some_and(holds)
     }
 
@@ -102,12 +120,16 @@ impl Veil {
     pub(super) async fn learn(&self, name: &str, value: &Secret) -> bool {
         loop {
             let Known { mut named, redactor } = self.known();
-            if redactor.knows(value) && named.iter().any(|(_, known)| known.expose() == value.expose()) {
+            if redactor.knows(value)
+                && named.iter().any(|(_, known)| known.expose() == value.expose())
+            {
                 return true;
             }
             let before = named.len();
             named.push((name.to_owned(), value.clone()));
-            let Some(redactor) = self.redactors.of(values(&named, &self.inherited)).await else { return false };
+            let Some(redactor) = self.redactors.of(values(&named, &self.inherited)).await else {
+                return false;
+            };
             let mut known = self.known.write();
             // Another may have been learned meanwhile: neither is forgotten for the other.
             if known.named.len() == before {
@@ -118,7 +140,10 @@ impl Veil {
     }
 
     /// How a cell ended, without the secrets.
-    pub(super) fn answer(&self, answer: Result<CallResult, ToolError>) -> Result<CallResult, ToolError> {
+    pub(super) fn answer(
+        &self,
+        answer: Result<CallResult, ToolError>,
+    ) -> Result<CallResult, ToolError> {
         match self.result(answer.unwrap_or_else(CallResult::ToolError)) {
             CallResult::ToolError(error) => Err(error),
             result @ (CallResult::Outcome(_) | CallResult::Refusal(_)) => Ok(result),
@@ -128,11 +153,19 @@ impl Veil {
     /// Bytes that a tool printed, without the secrets.
     pub(super) fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
         let redactor = self.redactor();
-        if stands(Defence::ReturnedSecrets) && redactor.finds(&bytes) { redactor.redact(&bytes) } else { bytes }
+        if stands(Defence::ReturnedSecrets) && redactor.finds(&bytes) {
+            redactor.redact(&bytes)
+        } else {
+            bytes
+        }
     }
 
     fn result(&self, result: CallResult) -> CallResult {
-        if stands(Defence::ReturnedSecrets) { Veiled(self.redactor()).result(result) } else { result }
+        if stands(Defence::ReturnedSecrets) {
+            Veiled(self.redactor()).result(result)
+        } else {
+            result
+        }
     }
 }
 

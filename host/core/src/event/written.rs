@@ -49,9 +49,11 @@ impl<'de> Deserialize<'de> for Event {
         let Written { r#type, id, name, arguments, done, total, message, .. } = written;
         let Written { source, level, denial, result, usage, parent, .. } = written;
         Ok(match r#type {
-            Kind::Started => {
-                Self::Started { id, name: needed(name, "name")?, arguments: needed(arguments, "arguments")? }
-            }
+            Kind::Started => Self::Started {
+                id,
+                name: needed(name, "name")?,
+                arguments: needed(arguments, "arguments")?,
+            },
             Kind::Progress => Self::Progress { id, done: needed(done, "done")?, total, message },
             Kind::Log => Self::Log {
                 id,

@@ -21,7 +21,11 @@ use crate::tool_error::{Raised, ToolError};
 
 impl Executor {
     /// Checks a call before its handler sees it: large arguments when it is their turn.
-    pub(super) async fn checked(&self, tool: &Tool, invocation: &mut Arc<Invocation>) -> Result<(), NotMade> {
+    pub(super) async fn checked(
+        &self,
+        tool: &Tool,
+        invocation: &mut Arc<Invocation>,
+    ) -> Result<(), NotMade> {
         let mut size = checks::measured(&invocation.call, &invocation.limits)?;
         if let Some(resume) = &invocation.context.resume {
             // The answer to a question is compared with a schema, too.
@@ -49,8 +53,10 @@ impl Executor {
         if !room.has_turn() {
             return Ok((None, Some(room)));
         }
-        let (deadline, abort, stop_grace) = (invocation.deadline(), invocation.abort.clone(), invocation.stop_grace);
-        let (tool, invocation, is_sealed) = (tool.clone(), Arc::clone(invocation), self.sealer().is_some());
+        let (deadline, abort, stop_grace) =
+            (invocation.deadline(), invocation.abort.clone(), invocation.stop_grace);
+        let (tool, invocation, is_sealed) =
+            (tool.clone(), Arc::clone(invocation), self.sealer().is_some());
         let parse = move || {
             let parsed = fenced(|| Ok(Parsed::new(&invocation.call, is_sealed)?.compared(&tool)));
             // The caller changes the invocation next, and needs the only reference to it.
@@ -101,7 +107,12 @@ impl Executor {
     }
 
     /// What a handler answered, checked and sealed: a large answer when it is its turn, on a thread of its own.
-    pub(super) async fn judged(&self, tool: &Tool, result: CallResult, invocation: &Arc<Invocation>) -> CallResult {
+    pub(super) async fn judged(
+        &self,
+        tool: &Tool,
+        result: CallResult,
+        invocation: &Arc<Invocation>,
+    ) -> CallResult {
         let by_the_host = || CallResult::ToolError(ToolError::HandlerRaised(Raised::by_the_host()));
         let judged = if trees::is_checked_in_turn(tool, &result) {
             let turn = Box::pin(trees::turn_of_an_answer(invocation)).await;
@@ -125,5 +136,8 @@ impl Executor {
 
 /// The refusal of arguments whose check panicked.
 fn check_failed() -> Refusal {
-    invalid(vec![Fault::new("", "the host could not check the arguments against the tool's schema")])
+    invalid(vec![Fault::new(
+        "",
+        "the host could not check the arguments against the tool's schema",
+    )])
 }

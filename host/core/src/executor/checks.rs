@@ -56,7 +56,8 @@ pub(super) fn measured(call: &ToolCall, limits: &Limits) -> Result<Size, Refusal
         let kind = FaultKind::at_most(limits.arguments, LengthUnit::Bytes);
         return Err(invalid(vec![Fault::of_kind("", kind).with_got(format!("{bytes}"))]));
     }
-    measure(&call.arguments, MAX_DEPTH).map_err(|fault| invalid(vec![Fault::of_kind("", fault.into())]))
+    measure(&call.arguments, MAX_DEPTH)
+        .map_err(|fault| invalid(vec![Fault::of_kind("", fault.into())]))
 }
 
 /// A call's arguments as a tree, and what is known of them already.
@@ -77,7 +78,9 @@ pub(super) fn fingerprint_of(call: &ToolCall) -> [u8; 32] {
 fn exact_fingerprint(call: &ToolCall, arguments: &Value) -> [u8; 32] {
     match exact(&call.arguments, json::fits) {
         Cow::Borrowed(_) => fingerprint(arguments),
-        Cow::Owned(text) => parse_measured(&text).map(|arguments| fingerprint(&arguments)).unwrap_or_default(),
+        Cow::Owned(text) => {
+            parse_measured(&text).map(|arguments| fingerprint(&arguments)).unwrap_or_default()
+        }
     }
 }
 
@@ -97,10 +100,18 @@ impl Parsed {
 
     /// What forbids the call, in this order: the embedder's rules for the call, the schema, the embedder's rules for
     /// arguments.
-    pub(super) fn check(&mut self, tool: &Tool, call: &ToolCall, context: &CallContext) -> Result<(), NotMade> {
+    pub(super) fn check(
+        &mut self,
+        tool: &Tool,
+        call: &ToolCall,
+        context: &CallContext,
+    ) -> Result<(), NotMade> {
         tool.rules().gate(call, &self.arguments, context)?;
         self.fits.take().unwrap_or_else(|| fits(tool, &self.arguments))?;
-        let problems = tool.rules().problems(&self.arguments).map_err(|panic| NotMade::Failed(panicked(panic)))?;
+        let problems = tool
+            .rules()
+            .problems(&self.arguments)
+            .map_err(|panic| NotMade::Failed(panicked(panic)))?;
         if problems.is_empty() { Ok(()) } else { Err(invalid(problems).into()) }
     }
 }
@@ -127,7 +138,8 @@ pub(super) fn as_they_came(invocation: &Invocation) -> Value {
 
 /// The arguments as a tree, which is an object.
 fn arguments(call: &ToolCall) -> Result<Value, Vec<Fault>> {
-    let value = parse_measured(&call.arguments).map_err(|fault| vec![Fault::of_kind("", fault.into())])?;
+    let value =
+        parse_measured(&call.arguments).map_err(|fault| vec![Fault::of_kind("", fault.into())])?;
     if !value.is_object() {
         let got = match value {
             Value::Null => "null",
@@ -138,7 +150,11 @@ fn arguments(call: &ToolCall) -> Result<Value, Vec<Fault>> {
             Value::Object(_) => "an object",
         };
         let fault = Fault::of_kind("", FaultKind::of_type("object")).with_got(got);
-        return Err(vec![if value.is_string() { fault.with_hint("send a JSON object, not text") } else { fault }]);
+        return Err(vec![if value.is_string() {
+            fault.with_hint("send a JSON object, not text")
+        } else {
+            fault
+        }]);
     }
     Ok(value)
 }
@@ -167,13 +183,17 @@ fn broken_rule(tool: &Tool, outcome: &Outcome, limit: u64) -> Option<ReturnRule>
         && output.parts.len() > MAX_PARTS
         && stands(Defence::ResultParts)
     {
-        return Some(ReturnRule::TooManyParts { limit: MAX_PARTS as u64, got: output.parts.len() as u64 });
+        return Some(ReturnRule::TooManyParts {
+            limit: MAX_PARTS as u64,
+            got: output.parts.len() as u64,
+        });
     }
     let not_json = |field: &str, fault: JsonFault| {
         let (field, detail) = (String::from(field), fault.to_string());
         ReturnRule::NotJson { field, detail }
     };
-    let deep = outcome.each_json(|field, json| json.check_size().map_err(|fault| not_json(field, fault)));
+    let deep =
+        outcome.each_json(|field, json| json.check_size().map_err(|fault| not_json(field, fault)));
     if let Err(rule) = deep {
         return Some(rule);
     }

@@ -15,13 +15,18 @@ const NICENESS: i32 = 10;
 /// A pool, and not a thread for each check: the allocator keeps some memory for each thread that it has seen.
 static THREADS: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
     let mut builder = Builder::new_current_thread();
-    builder.max_blocking_threads(CHECKS).thread_name("toolcell-check").on_thread_start(|| less_urgent(NICENESS));
+    builder
+        .max_blocking_threads(CHECKS)
+        .thread_name("toolcell-check")
+        .on_thread_start(|| less_urgent(NICENESS));
     builder.build()
 });
 
 /// Runs `work` on a thread of a pool of [`CHECKS`], and returns what it returned. Runs it here where the process can have no
 /// such threads. Returns `None` when it panicked. When the future is dropped, the work goes on to its end.
-pub(super) async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+pub(super) async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
     match &*THREADS {
         Ok(threads) if stands(Defence::CheckThreads) => threads.spawn_blocking(work).await.ok(),
         Ok(_) | Err(_) => Some(work()),

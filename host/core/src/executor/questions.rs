@@ -44,7 +44,12 @@ impl Executor {
     ///
     /// # Cancel safety
     /// May be dropped.
-    pub async fn is_visible(&self, tool: &Tool, arguments: Option<&str>, context: &CallContext) -> Option<bool> {
+    pub async fn is_visible(
+        &self,
+        tool: &Tool,
+        arguments: Option<&str>,
+        context: &CallContext,
+    ) -> Option<bool> {
         if tool.always_visible() {
             return Some(true);
         }
@@ -64,7 +69,12 @@ impl Executor {
     ///
     /// # Cancel safety
     /// May be dropped.
-    pub async fn validate(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Result<Vec<Fault>, ToolError> {
+    pub async fn validate(
+        &self,
+        tool: &Tool,
+        call: ToolCall,
+        options: CallOptions,
+    ) -> Result<Vec<Fault>, ToolError> {
         let (mut invocation, unknown) = self.arrived(tool, call, options, None);
         invocation.meter = Arc::new(Meter::of_check(self.check_fuel.clone()));
         let mut invocation = Arc::new(invocation);
@@ -80,7 +90,9 @@ impl Executor {
                 let waited = patience::wait(handler, &invocation, asked).await;
                 invocation.meter.tell_check();
                 let faults = match waited {
-                    Waited::InTime(answer) => answer.unwrap_or_else(|panic| Err(panicked(panic)))?,
+                    Waited::InTime(answer) => {
+                        answer.unwrap_or_else(|panic| Err(panicked(panic)))?
+                    }
                     Waited::Late(_, timeout) => return Err(ToolError::Timeout(timeout)),
                     Waited::Not(error) => return Err(error),
                 };

@@ -29,15 +29,24 @@ impl Executor {
     /// What seals, if anything is to be sealed.
     pub(super) fn sealer(&self) -> Option<Result<&Sealer, ToolError>> {
         match &self.sealing {
-            Sealing::Generated => Some(GENERATED.as_ref().ok_or(ToolError::HandlerExit(Exit::Died))),
+            Sealing::Generated => {
+                Some(GENERATED.as_ref().ok_or(ToolError::HandlerExit(Exit::Died)))
+            }
             Sealing::Given(sealer) => Some(Ok(sealer)),
             Sealing::Off => None,
         }
     }
 
     /// Seals what a question leaves.
-    pub(super) fn sealed(&self, tool: &Tool, mut result: CallResult, invocation: &Invocation) -> CallResult {
-        if let (Some(sealer), CallResult::Outcome(Outcome::AskUser(question))) = (self.sealer(), &mut result) {
+    pub(super) fn sealed(
+        &self,
+        tool: &Tool,
+        mut result: CallResult,
+        invocation: &Invocation,
+    ) -> CallResult {
+        if let (Some(sealer), CallResult::Outcome(Outcome::AskUser(question))) =
+            (self.sealer(), &mut result)
+        {
             match sealer.and_then(|sealer| sealer.seal(&origin(tool, invocation), question)) {
                 Ok(state) => question.state = Some(state),
                 Err(error) => return CallResult::ToolError(error),
@@ -49,6 +58,7 @@ impl Executor {
 
 /// Which call a question belongs to. One that was not checked belongs to none.
 pub(super) fn origin<'a>(tool: &'a Tool, invocation: &'a Invocation) -> Origin<'a> {
-    let arguments = invocation.fingerprint.unwrap_or_else(|| checks::fingerprint_of(&invocation.call));
+    let arguments =
+        invocation.fingerprint.unwrap_or_else(|| checks::fingerprint_of(&invocation.call));
     Origin::of(tool, invocation.context.tenant.as_deref(), arguments)
 }

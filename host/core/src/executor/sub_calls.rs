@@ -42,7 +42,10 @@ impl Executor {
     /// let executor = Executor::new().with_callable(move |name| tools.get(name));
     /// ```
     #[must_use]
-    pub fn with_callable(mut self, find: impl Fn(&str) -> Option<Tool> + Send + Sync + 'static) -> Self {
+    pub fn with_callable(
+        mut self,
+        find: impl Fn(&str) -> Option<Tool> + Send + Sync + 'static,
+    ) -> Self {
         self.callable = Some(Callable(Arc::new(find)));
         self
     }
@@ -55,7 +58,10 @@ impl Executor {
     }
 
     /// The same, where tools can call these tools if nothing else was said.
-    pub(crate) fn calling(self, find: impl Fn(&str) -> Option<Tool> + Send + Sync + 'static) -> Self {
+    pub(crate) fn calling(
+        self,
+        find: impl Fn(&str) -> Option<Tool> + Send + Sync + 'static,
+    ) -> Self {
         if self.callable.is_some() { self } else { self.with_callable(find) }
     }
 
@@ -84,7 +90,8 @@ impl Invoker for Executor {
             // Native code does what it does: no rights bind it.
             if is_bound && tool.rights().is_none() && stands(Defence::CallerRights) {
                 let (invocation, _) = self.arrived(&tool, call, options, Some(caller));
-                return Terminal::open(&tool, invocation).close(CallResult::Refusal(Refusal::NotAllowed));
+                return Terminal::open(&tool, invocation)
+                    .close(CallResult::Refusal(Refusal::NotAllowed));
             }
             let counting = Counting::new(tool.counters());
             counting.end(self.made(&tool, call, options, Some(caller)).await)

@@ -82,8 +82,11 @@ impl TreeRoom {
         let size = measure(text, MAX_DEPTH).unwrap_or_default();
         let is_in_turn = size.tree >= CHECKED_IN_TURN && stands(Defence::CheckTurns);
         // A tenant leaves turns to others, since it is not known here whether there are any.
-        let turn =
-            if is_in_turn { Some(TURNS.take(tenant, true, Some(deadline), text.len() as u64).await?) } else { None };
+        let turn = if is_in_turn {
+            Some(TURNS.take(tenant, true, Some(deadline), text.len() as u64).await?)
+        } else {
+            None
+        };
         let held = if is_large(size) { Some(TREES.take(tenant, size.tree)?) } else { None };
         Some(Self { _held: held, turn })
     }
@@ -108,7 +111,11 @@ pub(super) fn is_kept_for(tool: &Tool) -> bool {
 ///
 /// # Errors
 /// [`Refusal::Overloaded`].
-pub(super) async fn room(tool: &Tool, invocation: &Invocation, size: Size) -> Result<Room, Refusal> {
+pub(super) async fn room(
+    tool: &Tool,
+    invocation: &Invocation,
+    size: Size,
+) -> Result<Room, Refusal> {
     let overloaded = Refusal::overloaded;
     let turn = if size.tree >= CHECKED_IN_TURN && stands(Defence::CheckTurns) {
         Some(turn(invocation).await.ok_or_else(overloaded)?)

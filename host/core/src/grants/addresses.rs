@@ -62,7 +62,9 @@ const SPECIAL_V6: [([u16; 8], u32); 4] = [
 /// Whether an address is part of the public internet.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match (address, carried(address)) {
-        (IpAddr::V4(address), _) => !SPECIAL_V4.iter().any(|&(start, length)| is_v4_in(address, start, length)),
+        (IpAddr::V4(address), _) => {
+            !SPECIAL_V4.iter().any(|&(start, length)| is_v4_in(address, start, length))
+        }
         (IpAddr::V6(_), Some(Carried::Forwarded(inner))) => is_public(inner.into()),
         // Tunnels that no public network runs any more: only a private network still answers there.
         (IpAddr::V6(_), Some(Carried::Tunnelled(_))) => false,
@@ -112,7 +114,8 @@ pub(crate) fn networks_of(address: IpAddr) -> Vec<IpNet> {
 /// What `localhost` leads to.
 const LOOPBACK: [&str; 2] = ["127.0.0.1/32", "::1/128"];
 /// Names under which clouds serve their metadata.
-const METADATA_NAMES: [&str; 4] = ["metadata", "metadata.google.internal", "metadata.goog", "instance-data"];
+const METADATA_NAMES: [&str; 4] =
+    ["metadata", "metadata.google.internal", "metadata.goog", "instance-data"];
 /// Addresses of the same. Every other link-local one counts as one of them.
 const METADATA_ADDRESSES: [&str; 5] =
     ["169.254.169.254", "fd00:ec2::254", "fd00:ec2::23", "100.100.100.200", "168.63.129.16"];
@@ -127,8 +130,10 @@ pub fn is_metadata_service(host: &Host) -> bool {
                 Some(Carried::Forwarded(inner) | Carried::Tunnelled(inner)) => IpAddr::V4(inner),
                 None => *address,
             };
-            let is_listed = |listed: &&str| listed.parse().is_ok_and(|listed: IpAddr| listed == inner);
-            METADATA_ADDRESSES.iter().any(is_listed) || matches!(inner, IpAddr::V4(inner) if inner.is_link_local())
+            let is_listed =
+                |listed: &&str| listed.parse().is_ok_and(|listed: IpAddr| listed == inner);
+            METADATA_ADDRESSES.iter().any(is_listed)
+                || matches!(inner, IpAddr::V4(inner) if inner.is_link_local())
         }
     }
 }
@@ -136,8 +141,10 @@ pub fn is_metadata_service(host: &Host) -> bool {
 /// Whether a network has the address of a metadata service in it.
 #[must_use]
 pub fn has_metadata_service(network: &IpNet) -> bool {
-    let holds = |address: &&str| address.parse().is_ok_and(|address: IpAddr| network.contains(&address));
-    METADATA_ADDRESSES.iter().any(holds) || matches!(network.addr(), IpAddr::V4(address) if address.is_link_local())
+    let holds =
+        |address: &&str| address.parse().is_ok_and(|address: IpAddr| network.contains(&address));
+    METADATA_ADDRESSES.iter().any(holds)
+        || matches!(network.addr(), IpAddr::V4(address) if address.is_link_local())
 }
 
 /// The IPv4 address inside of an IPv6 one.

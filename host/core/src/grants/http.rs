@@ -14,7 +14,8 @@ use super::{Access, BadRule};
 
 use crate::defence::{Defence, stands};
 
-const HINT: &str = "write `GET https://api.example.com/v1`, or `https://.example.com` for all its subdomains";
+const HINT: &str =
+    "write `GET https://api.example.com/v1`, or `https://.example.com` for all its subdomains";
 
 /// The methods that a tool can use at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,7 +32,8 @@ pub enum Method {
 
 impl Method {
     /// Every method.
-    pub const ALL: [Self; 7] = [Self::Get, Self::Head, Self::Options, Self::Post, Self::Put, Self::Patch, Self::Delete];
+    pub const ALL: [Self; 7] =
+        [Self::Get, Self::Head, Self::Options, Self::Post, Self::Put, Self::Patch, Self::Delete];
 
     /// The method of this name, in capitals.
     #[must_use]
@@ -155,7 +157,8 @@ impl HttpRule {
 fn covers_path(rule: &str, path: &str) -> bool {
     let prefix = rule.strip_suffix('/').unwrap_or(rule);
     let below = path.strip_prefix(prefix);
-    let is_below = below.is_some_and(|rest| rest.starts_with('/') || (rest.is_empty() && !rule.ends_with('/')));
+    let is_below = below
+        .is_some_and(|rest| rest.starts_with('/') || (rest.is_empty() && !rule.ends_with('/')));
     // A server may decode before it walks: what is below only until then is not below.
     is_below && (prefix.is_empty() || !has_hidden_part(path) || !stands(Defence::HiddenPaths))
 }
@@ -163,7 +166,10 @@ fn covers_path(rule: &str, path: &str) -> bool {
 fn has_hidden_part(path: &str) -> bool {
     let lower = path.to_ascii_lowercase();
     ["%2f", "%5c", "%00"].iter().any(|hidden| lower.contains(hidden))
-        || lower.replace("%2e", ".").split('/').any(|part| matches!(part, "." | "..") || part.starts_with("..;"))
+        || lower
+            .replace("%2e", ".")
+            .split('/')
+            .any(|part| matches!(part, "." | "..") || part.starts_with("..;"))
 }
 
 impl HostRule {
@@ -171,7 +177,11 @@ impl HostRule {
         match (self, host) {
             (Self::Exact(rule), host) => rule == host,
             (Self::Below(suffix), Host::Name(name)) => {
-                let suffix = if stands(Defence::HostSuffix) { suffix } else { suffix.trim_start_matches('.') };
+                let suffix = if stands(Defence::HostSuffix) {
+                    suffix
+                } else {
+                    suffix.trim_start_matches('.')
+                };
                 name.len() > suffix.len() && name.ends_with(suffix)
             }
             (Self::Below(_), Host::Address(_)) => false,
@@ -188,15 +198,22 @@ impl FromStr for HttpRule {
             Some((methods, url)) => (parse_methods(methods).map_err(fault)?, url.trim_matches(' ')),
             None => (vec![Method::Get, Method::Head], text),
         };
-        let (scheme, rest) = url.split_once("://").ok_or_else(|| fault("the scheme is missing (`https://`)".into()))?;
+        let (scheme, rest) = url
+            .split_once("://")
+            .ok_or_else(|| fault("the scheme is missing (`https://`)".into()))?;
         if rest.contains(['?', '#']) {
             return Err(fault("a rule must not have a query or a fragment".into()));
         }
         let (is_suffix, rest) = rest.strip_prefix('.').map_or((false, rest), |rest| (true, rest));
-        if rest.starts_with('*') || rest.split('/').next().is_some_and(|authority| authority.contains('*')) {
-            return Err(fault("`*` in a host is refused: use a leading `.` for all subdomains".into()));
+        if rest.starts_with('*')
+            || rest.split('/').next().is_some_and(|authority| authority.contains('*'))
+        {
+            return Err(fault(
+                "`*` in a host is refused: use a leading `.` for all subdomains".into(),
+            ));
         }
-        let target = Target::parse(&format!("{scheme}://{rest}")).map_err(|problem| fault(problem.to_string()))?;
+        let target = Target::parse(&format!("{scheme}://{rest}"))
+            .map_err(|problem| fault(problem.to_string()))?;
         let host = match (is_suffix, target.host()) {
             (false, host) => HostRule::Exact(host),
             (true, Host::Name(name)) if name.contains('.') => HostRule::Below(format!(".{name}")),
@@ -207,14 +224,24 @@ impl FromStr for HttpRule {
             }
         };
         let path = if rest.contains('/') { target.path().to_owned() } else { "/".to_owned() };
-        Ok(Self { methods, scheme: target.scheme().to_owned(), host, port: target.port(), path, private: Vec::new() })
+        Ok(Self {
+            methods,
+            scheme: target.scheme().to_owned(),
+            host,
+            port: target.port(),
+            path,
+            private: Vec::new(),
+        })
     }
 }
 
 fn parse_methods(text: &str) -> Result<Vec<Method>, String> {
     let named: Result<Vec<_>, _> = text
         .split(',')
-        .map(|name| Method::parse(name).ok_or_else(|| format!("`{name}` is not a method that a tool can use")))
+        .map(|name| {
+            Method::parse(name)
+                .ok_or_else(|| format!("`{name}` is not a method that a tool can use"))
+        })
         .collect();
     let mut methods = named?;
     methods.sort_unstable();

@@ -21,7 +21,8 @@ impl InvokeRule {
     /// Whether the rule allows a call of this tool, with the rights of that tool if `own`.
     #[must_use]
     pub fn covers(&self, tool: &str, own: bool) -> bool {
-        (self.own || !own) && if self.is_prefix { tool.starts_with(&self.name) } else { tool == self.name }
+        (self.own || !own)
+            && if self.is_prefix { tool.starts_with(&self.name) } else { tool == self.name }
     }
 
     /// The same rule, which leaves the tools their own rights.
@@ -39,16 +40,25 @@ impl FromStr for InvokeRule {
         let text = text.trim_start_matches(' ');
         let (own, name) = text.strip_prefix("own ").map_or((false, text), |name| (true, name));
         let name = name.trim_matches(' ');
-        let (name, is_prefix) = name.strip_suffix('*').map_or((name, false), |prefix| (prefix, true));
+        let (name, is_prefix) =
+            name.strip_suffix('*').map_or((name, false), |prefix| (prefix, true));
         if name.contains('*') {
             return Err(BadRule::new(text, "`*` is allowed only at the end", hint));
         }
         if name.is_empty() {
-            let problem = if is_prefix { "a rule must not match every tool" } else { "the tool's name is missing" };
+            let problem = if is_prefix {
+                "a rule must not match every tool"
+            } else {
+                "the tool's name is missing"
+            };
             return Err(BadRule::new(text, problem, hint));
         }
         if name.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            return Err(BadRule::new(text, "a tool's name must not have spaces or control characters", hint));
+            return Err(BadRule::new(
+                text,
+                "a tool's name must not have spaces or control characters",
+                hint,
+            ));
         }
         Ok(Self { own, name: name.to_owned(), is_prefix })
     }

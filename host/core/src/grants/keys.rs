@@ -20,7 +20,8 @@ impl KeyRule {
     /// Whether the rule allows this access to this key.
     #[must_use]
     pub fn covers(&self, access: Access, key: &str) -> bool {
-        access <= self.access && if self.is_prefix { key.starts_with(&self.key) } else { key == self.key }
+        access <= self.access
+            && if self.is_prefix { key.starts_with(&self.key) } else { key == self.key }
     }
 
     /// Whether the rule allows this access to all keys that begin with this prefix.

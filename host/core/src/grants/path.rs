@@ -41,7 +41,8 @@ impl FromStr for PathRule {
     type Err = BadRule;
 
     fn from_str(text: &str) -> Result<Self, BadRule> {
-        let (access, path) = Access::before(text, "the path is missing", "write for instance `read /data`")?;
+        let (access, path) =
+            Access::before(text, "the path is missing", "write for instance `read /data`")?;
         Self::new(access, path)
     }
 }
@@ -54,12 +55,14 @@ impl fmt::Display for PathRule {
 
 /// Whether a path is another one or lies below it. Both in their shortest form.
 pub(crate) fn is_below(path: &str, above: &str) -> bool {
-    above == "/" || path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    above == "/"
+        || path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Checks that a path is absolute and in its shortest form.
 pub(crate) fn check(path: &str) -> Result<(), BadRule> {
-    let fault = |problem: &str| Err(BadRule::new(path, problem, "write an absolute path such as `/data`"));
+    let fault =
+        |problem: &str| Err(BadRule::new(path, problem, "write an absolute path such as `/data`"));
     if !path.starts_with('/') {
         return fault("it is not an absolute path");
     }

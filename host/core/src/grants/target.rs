@@ -64,12 +64,14 @@ impl Target {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(BadTarget::Scheme);
         }
-        let names_a_user = !url.username().is_empty() || url.password().is_some() || authority(text).contains('@');
+        let names_a_user =
+            !url.username().is_empty() || url.password().is_some() || authority(text).contains('@');
         if names_a_user && stands(Defence::UserInfo) {
             return Err(BadTarget::UserInfo);
         }
         url.set_fragment(None);
-        if let Some(name) = url.domain().and_then(|name| name.strip_suffix('.')).map(str::to_owned) {
+        if let Some(name) = url.domain().and_then(|name| name.strip_suffix('.')).map(str::to_owned)
+        {
             url.set_host(Some(&name)).map_err(|_| BadTarget::NotAUrl)?;
         }
         if url.host_str().is_none_or(|host| host.is_empty() || host.ends_with('.')) {

@@ -105,14 +105,19 @@ fn a_rule_covers_what_it_says() {
 
 #[test]
 fn every_port_but_the_rules_is_another() {
-    let rules = [("https://a.example", 443), ("https://a.example:22", 22), ("https://.example.com:0", 0)];
+    let rules =
+        [("https://a.example", 443), ("https://a.example:22", 22), ("https://.example.com:0", 0)];
     let rules = rules.map(|(rule, port)| (rule.parse::<HttpRule>().unwrap(), port));
     for port in 0..=u16::MAX {
         for host in ["a.example", "a.example.com"] {
             let target = Target::parse(&format!("https://{host}:{port}/")).unwrap();
             for (rule, its) in &rules {
                 let is_its_host = rule.to_string().contains("//.") == host.ends_with(".com");
-                assert_eq!(rule.covers(Method::Get, &target), is_its_host && port == *its, "{rule} and {host}:{port}");
+                assert_eq!(
+                    rule.covers(Method::Get, &target),
+                    is_its_host && port == *its,
+                    "{rule} and {host}:{port}"
+                );
             }
         }
     }
@@ -168,9 +173,16 @@ fn a_target_is_read_once_and_means_one_place() {
         ("http://1.2.3.4.5/", Err(BadTarget::NotAUrl)),
         ("http://256.1.1.1/", Err(BadTarget::NotAUrl)),
     ] {
-        assert_eq!(Target::parse(text).as_ref().map(Target::as_str), expected.as_ref().map(|s| *s), "{text:?}");
+        assert_eq!(
+            Target::parse(text).as_ref().map(Target::as_str),
+            expected.as_ref().map(|s| *s),
+            "{text:?}"
+        );
     }
-    assert_eq!(Target::parse(&format!("http://a.example/{}", "x".repeat(9000))), Err(BadTarget::TooLong));
+    assert_eq!(
+        Target::parse(&format!("http://a.example/{}", "x".repeat(9000))),
+        Err(BadTarget::TooLong)
+    );
 }
 
 #[test]
@@ -183,9 +195,21 @@ fn paths_and_keys() {
         ("write /data", Access::Read, "/data/x", true),
         ("write /", Access::Write, "/x", true),
     ] {
-        assert_eq!(rule.parse::<PathRule>().unwrap().covers(access, path), expected, "{rule} and {access} {path}");
+        assert_eq!(
+            rule.parse::<PathRule>().unwrap().covers(access, path),
+            expected,
+            "{rule} and {access} {path}"
+        );
     }
-    for rule in ["/data", "read data", "read /data/../x", "read /data/", "read //", "own /data", "read /a\n"] {
+    for rule in [
+        "/data",
+        "read data",
+        "read /data/../x",
+        "read /data/",
+        "read //",
+        "own /data",
+        "read /a\n",
+    ] {
         assert!(rule.parse::<PathRule>().is_err(), "{rule}");
     }
     for (rule, access, key, expected) in [
@@ -196,7 +220,11 @@ fn paths_and_keys() {
         ("write one", Access::Read, "one", true),
         ("write one", Access::Read, "one1", false),
     ] {
-        assert_eq!(rule.parse::<KeyRule>().unwrap().covers(access, key), expected, "{rule} and {access} {key}");
+        assert_eq!(
+            rule.parse::<KeyRule>().unwrap().covers(access, key),
+            expected,
+            "{rule} and {access} {key}"
+        );
     }
     assert!("write notes/*".parse::<KeyRule>().unwrap().covers_prefix(Access::Read, "notes/2"));
     assert!(!"write notes/*".parse::<KeyRule>().unwrap().covers_prefix(Access::Read, "no"));

@@ -74,7 +74,8 @@ impl Arguments {
     /// Whether a tree is kept.
     #[cfg(test)]
     pub(crate) fn is_kept(&self) -> bool {
-        self.kept.as_ref().is_some_and(|kept| kept.checked.lock().is_some()) || self.read.get().is_some()
+        self.kept.as_ref().is_some_and(|kept| kept.checked.lock().is_some())
+            || self.read.get().is_some()
     }
 
     fn checked(&self) -> Option<Value> {

@@ -60,9 +60,13 @@ pub(crate) struct Caller {
 /// Why no call is made: the chain of calls is too long, or has too many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Excess {
-    #[error("tools can call tools at most {0} levels deep, and this call is already {0} levels deep")]
+    #[error(
+        "tools can call tools at most {0} levels deep, and this call is already {0} levels deep"
+    )]
     Depth(u32),
-    #[error("one call can lead to at most {MAX_SUB_CALLS} calls of other tools, and that many were already made")]
+    #[error(
+        "one call can lead to at most {MAX_SUB_CALLS} calls of other tools, and that many were already made"
+    )]
     Count,
 }
 
@@ -114,8 +118,10 @@ impl Invocation {
         if let Some(veiled) = veiled.filter(|_| stands(Defence::PassedSecrets))
             && veiled.call(&mut call)
         {
-            let removed =
-                format!("the value of a secret was removed from the arguments of the call of `{}`", call.name);
+            let removed = format!(
+                "the value of a secret was removed from the arguments of the call of `{}`",
+                call.name
+            );
             self.noted(LogLevel::Warn, removed);
         }
         Ok(SubCall { call, options, caller: Arc::new(caller) })

@@ -26,9 +26,9 @@ impl Veiled {
         match &mut result {
             CallResult::Outcome(outcome) => self.outcome(outcome),
             CallResult::ToolError(error) => self.error(error),
-            CallResult::Refusal(Refusal::InvalidArguments(faults) | Refusal::InvalidAnswer(faults)) => {
-                self.faults(faults)
-            }
+            CallResult::Refusal(
+                Refusal::InvalidArguments(faults) | Refusal::InvalidAnswer(faults),
+            ) => self.faults(faults),
             CallResult::Refusal(_) => {}
         }
         result
@@ -148,7 +148,9 @@ impl Veiled {
 
     fn rule(&self, rule: &mut ReturnRule) {
         match rule {
-            ReturnRule::NotJson { detail, .. } | ReturnRule::Policy { detail } | ReturnRule::Unreadable { detail } => {
+            ReturnRule::NotJson { detail, .. }
+            | ReturnRule::Policy { detail }
+            | ReturnRule::Unreadable { detail } => {
                 self.text(detail);
             }
             ReturnRule::ReservedHalt { reason } => self.text(reason),
@@ -173,7 +175,8 @@ impl Veiled {
     /// A kind with a secret in its values or in its sentence becomes its sentence, redacted.
     fn fault_kind(&self, fault: &mut Fault) {
         let message = fault.kind.to_string();
-        let is_in_value = serde_json::to_string(&fault.kind).is_ok_and(|values| self.rewritten(&values).is_some());
+        let is_in_value = serde_json::to_string(&fault.kind)
+            .is_ok_and(|values| self.rewritten(&values).is_some());
         if is_in_value || self.0.finds(message.as_bytes()) {
             fault.kind = FaultKind::Rule { message: self.anew(&message) };
         }
@@ -205,7 +208,8 @@ impl Veiled {
         }
         if let Some(text) = self.rewritten(json.as_str()) {
             // Names that a tool wrote like redacted ones can make two members one: then the text is refused.
-            *json = Json::parse(text).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(MARK)).into());
+            *json = Json::parse(text)
+                .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(MARK)).into());
         }
         if !is_hidden(json) {
             *json = Value::from(self.anew(json.as_str())).into();
@@ -220,7 +224,8 @@ impl Veiled {
         // no member is lost.
         let mut names = Vec::new();
         // Larger than any number behind a quote, where the text has names that look redacted.
-        let number = |rest: &str| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<usize>().ok();
+        let number =
+            |rest: &str| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<usize>().ok();
         let is_marked = text.contains(&*String::from_utf8_lossy(MARK));
         let largest = || text.split('\'').skip(1).filter_map(number).max();
         let first = if is_marked { largest().unwrap_or(0).saturating_add(1) } else { 0 };
@@ -251,8 +256,11 @@ impl Veiled {
     /// A string or a number of JSON text without the values; none if it has none.
     fn scalar(&self, raw: &str) -> Option<String> {
         let plain = raw.trim_matches('"');
-        let text: Cow<'_, str> =
-            if plain.contains('\\') { serde_json::from_str::<String>(raw).ok()?.into() } else { plain.into() };
+        let text: Cow<'_, str> = if plain.contains('\\') {
+            serde_json::from_str::<String>(raw).ok()?.into()
+        } else {
+            plain.into()
+        };
         self.0.finds(text.as_bytes()).then(|| self.anew(&text))
     }
 }

@@ -29,7 +29,9 @@ pub(crate) fn exact(text: &str, fits: impl Fn(&str) -> bool) -> Cow<'_, str> {
 /// Whether a 64-bit type or a double holds a whole number exactly.
 pub(crate) fn fits(number: &str) -> bool {
     let is_exact = |double: f64| format!("{double:.0}") == number;
-    number.parse::<u64>().is_ok() || number.parse::<i64>().is_ok() || number.parse().is_ok_and(is_exact)
+    number.parse::<u64>().is_ok()
+        || number.parse::<i64>().is_ok()
+        || number.parse().is_ok_and(is_exact)
 }
 
 /// Where the long whole numbers of a text are: those without a fraction or an exponent, and outside of strings.
@@ -50,7 +52,8 @@ pub(crate) fn scalars(text: &str) -> impl Iterator<Item = Range<usize>> {
             match *bytes.get(start)? {
                 b'"' => at = end_of_string(bytes, at + 1),
                 b'-' | b'0'..=b'9' => {
-                    let is_of_a_number = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+                    let is_of_a_number =
+                        |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
                     at += bytes[start..].iter().take_while(|byte| is_of_a_number(byte)).count();
                 }
                 _ => {
@@ -83,7 +86,10 @@ mod tests {
     fn a_long_whole_number_keeps_its_digits() {
         for (text, expected) in [
             ("123456789012345678901234567890", "\"123456789012345678901234567890\""),
-            ("[-123456789012345678901,18446744073709551617]", "[\"-123456789012345678901\",\"18446744073709551617\"]"),
+            (
+                "[-123456789012345678901,18446744073709551617]",
+                "[\"-123456789012345678901\",\"18446744073709551617\"]",
+            ),
             (r#"{"a":123456789012345678901}"#, r#"{"a":"123456789012345678901"}"#),
             // What a tree holds.
             ("18446744073709551615", "18446744073709551615"),

@@ -103,7 +103,10 @@ pub(crate) fn measure(text: &str, levels: usize) -> Result<Size, JsonFault> {
             return Err(JsonFault::TooManyNodes(MAX_NODES));
         }
     }
-    let tree = text.len() as u64 + VALUE_BYTES * nodes as u64 + OBJECT_BYTES * objects + MEMBER_BYTES * members;
+    let tree = text.len() as u64
+        + VALUE_BYTES * nodes as u64
+        + OBJECT_BYTES * objects
+        + MEMBER_BYTES * members;
     Ok(Size { tree })
 }
 
@@ -241,10 +244,14 @@ impl<'de, M: Made> Visitor<'de> for Strict<M> {
         let mut object = M::Members::default();
         while let Some(name) = members.next_key::<String>()? {
             if name.starts_with(RESERVED) {
-                return Err(A::Error::custom(format_args!("the member name `{name}` is not allowed")));
+                return Err(A::Error::custom(format_args!(
+                    "the member name `{name}` is not allowed"
+                )));
             }
             if M::has(&object, &name) && stands(Defence::JsonMembers) {
-                return Err(A::Error::custom(format_args!("member `{name}` appears twice in one object")));
+                return Err(A::Error::custom(format_args!(
+                    "member `{name}` appears twice in one object"
+                )));
             }
             let value = members.next_value_seed(Strict(PhantomData))?;
             M::insert(&mut object, name, value);
@@ -271,7 +278,10 @@ mod tests {
         assert_eq!(check(&array(most + 1)), Err(JsonFault::TooManyNodes(MAX_NODES)));
         assert!(check(&format!("[{}]", "[], ".repeat(MAX_NODES))).is_err());
         let exactly = |nodes: usize| format!("[{}0]", "0,".repeat(nodes - 2));
-        assert!(parse_strict(&exactly(MAX_NODES)).is_ok() && parse_strict(&exactly(MAX_NODES + 1)).is_err());
+        assert!(
+            parse_strict(&exactly(MAX_NODES)).is_ok()
+                && parse_strict(&exactly(MAX_NODES + 1)).is_err()
+        );
     }
 
     #[test]
@@ -289,8 +299,13 @@ mod tests {
     /// Seen to fail with a check that ignores what it does not keep.
     #[test]
     fn a_check_accepts_what_the_parser_accepts() {
-        let others =
-            ["null", " {\"a\": [1, -2.5e3, \"\\u00fc\"]} ", r#"{"a":{"a":1},"b":{"a":1}}"#, "[1,]", "\"\u{1}\""];
+        let others = [
+            "null",
+            " {\"a\": [1, -2.5e3, \"\\u00fc\"]} ",
+            r#"{"a":{"a":1},"b":{"a":1}}"#,
+            "[1,]",
+            "\"\u{1}\"",
+        ];
         for text in others.into_iter().chain(AMBIGUOUS_OR_INVALID) {
             assert_eq!(check(text), parse_strict(text).map(drop), "{text}");
         }

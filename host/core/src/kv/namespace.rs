@@ -42,7 +42,9 @@ impl Namespace {
     pub(super) fn name(&self) -> Vec<u8> {
         let mut name = vec![u8::from(self.tenant.is_some())];
         let tenant = self.tenant.as_ref().filter(|_| stands(Defence::TenantKeys));
-        for part in tenant.into_iter().chain(stands(Defence::ComponentKeys).then_some(&self.component)) {
+        for part in
+            tenant.into_iter().chain(stands(Defence::ComponentKeys).then_some(&self.component))
+        {
             name.extend_from_slice(&(part.len() as u64).to_be_bytes());
             name.extend_from_slice(part.as_bytes());
         }
@@ -57,10 +59,22 @@ mod tests {
     /// Names that look like each other's, or like the notation itself.
     #[test]
     fn no_two_namespaces_have_one_name() {
-        let words = ["", "a", "ab", "b", "\0", "\0\0\0\0\0\0\0\u{1}a", "a\0\0\0\0\0\0\0\0", "ä", "a/b", "/"];
+        let words = [
+            "",
+            "a",
+            "ab",
+            "b",
+            "\0",
+            "\0\0\0\0\0\0\0\u{1}a",
+            "a\0\0\0\0\0\0\0\0",
+            "ä",
+            "a/b",
+            "/",
+        ];
         let tenants = || words.iter().copied().map(Some).chain([None]);
-        let all: Vec<_> =
-            tenants().flat_map(|tenant| words.iter().map(move |component| Namespace::new(tenant, component))).collect();
+        let all: Vec<_> = tenants()
+            .flat_map(|tenant| words.iter().map(move |component| Namespace::new(tenant, component)))
+            .collect();
         assert_eq!(all.len(), 110);
         for (at, one) in all.iter().enumerate() {
             for (other_at, other) in all.iter().enumerate() {

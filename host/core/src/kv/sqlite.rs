@@ -72,11 +72,17 @@ impl SqliteStore {
     }
 
     /// One state of a namespace. What has ended is removed after it; what was found stands, whether that works or not.
-    fn read<T>(&self, namespace: &Namespace, look: impl FnOnce(&View<'_>) -> Answer<T>) -> Result<T, StoreError> {
+    fn read<T>(
+        &self,
+        namespace: &Namespace,
+        look: impl FnOnce(&View<'_>) -> Answer<T>,
+    ) -> Result<T, StoreError> {
         let (found, has_ended) = self.database.read(|rows| {
             let view = View { rows, space: &namespace.name(), quota: self.quota, now: self.now() };
-            let ended = "SELECT EXISTS (SELECT 1 FROM entry WHERE namespace = ?1 AND expires <= ?2)";
-            let has_ended = rows.query_row(ended, params![view.space, view.now], |row| row.get::<_, bool>(0))?;
+            let ended =
+                "SELECT EXISTS (SELECT 1 FROM entry WHERE namespace = ?1 AND expires <= ?2)";
+            let has_ended =
+                rows.query_row(ended, params![view.space, view.now], |row| row.get::<_, bool>(0))?;
             Ok(look(&view)?.map(|found| (found, has_ended)))
         })?;
         if has_ended && let Err(error) = self.write(namespace, |_| Ok(Ok(()))) {
@@ -86,7 +92,11 @@ impl SqliteStore {
     }
 
     /// One change of a namespace, alone among all processes, after what has ended was removed from it.
-    fn write<T>(&self, namespace: &Namespace, change: impl FnOnce(&View<'_>) -> Answer<T>) -> Result<T, StoreError> {
+    fn write<T>(
+        &self,
+        namespace: &Namespace,
+        change: impl FnOnce(&View<'_>) -> Answer<T>,
+    ) -> Result<T, StoreError> {
         self.database.write(|rows| {
             let view = View { rows, space: &namespace.name(), quota: self.quota, now: self.now() };
             let sweep = "DELETE FROM entry WHERE namespace = ?1 AND expires <= ?2";
@@ -102,11 +112,20 @@ impl KeyStore for SqliteStore {
     fn get(&self, namespace: &Namespace, key: &str) -> Result<Option<Entry>, StoreError> {
         check(key)?;
         self.read(namespace, |view| {
-            view.find(key, |data, version| Entry { data: data.to_owned(), version: version.cast_unsigned() })
+            view.find(key, |data, version| Entry {
+                data: data.to_owned(),
+                version: version.cast_unsigned(),
+            })
         })
     }
 
-    fn set(&self, namespace: &Namespace, key: &str, data: &[u8], ttl: Option<Duration>) -> Result<u64, StoreError> {
+    fn set(
+        &self,
+        namespace: &Namespace,
+        key: &str,
+        data: &[u8],
+        ttl: Option<Duration>,
+    ) -> Result<u64, StoreError> {
         check(key)?;
         self.write(namespace, |view| view.keep(key, data, ttl))
     }
@@ -130,13 +149,21 @@ impl KeyStore for SqliteStore {
         ttl: Option<Duration>,
     ) -> Result<Option<u64>, StoreError> {
         check(key)?;
-        self.write(namespace, |view| match view.find(key, |_, version| version.cast_unsigned())? {
-            Ok(found) if found == expected => Ok(view.keep(key, data, ttl)?.map(Some)),
-            found => Ok(found.map(|_| None)),
+        self.write(namespace, |view| {
+            match view.find(key, |_, version| version.cast_unsigned())? {
+                Ok(found) if found == expected => Ok(view.keep(key, data, ttl)?.map(Some)),
+                found => Ok(found.map(|_| None)),
+            }
         })
     }
 
-    fn list(&self, namespace: &Namespace, prefix: &str, cursor: Option<&str>, most: usize) -> Result<Page, StoreError> {
+    fn list(
+        &self,
+        namespace: &Namespace,
+        prefix: &str,
+        cursor: Option<&str>,
+        most: usize,
+    ) -> Result<Page, StoreError> {
         let after = cursor.map(place).transpose()?.unwrap_or_default();
         if prefix.len() > MAX_KEY || cursor.is_some() && !after.starts_with(prefix) {
             return Err(StoreError::InvalidKey);
@@ -179,12 +206,14 @@ struct View<'a> {
 impl View<'_> {
     /// Finds a key, and returns the result of `read` for its value and version.
     fn find<T>(&self, key: &str, read: impl FnOnce(&[u8], i64) -> T) -> Answer<Option<T>> {
-        let query = "SELECT value, version, expires, sum FROM entry WHERE namespace = ?1 AND key = ?2";
+        let query =
+            "SELECT value, version, expires, sum FROM entry WHERE namespace = ?1 AND key = ?2";
         let mut query = self.rows.prepare(query)?;
         let mut found = query.query(params![self.space, key.as_bytes()])?;
         let Some(row) = found.next()? else { return Ok(Ok(None)) };
         let value = row.get_ref(0)?.as_blob();
-        let (Ok(value), Ok(version), Ok(expires), Ok(kept)) = (value, row.get(1), row.get(2), row.get::<_, i64>(3))
+        let (Ok(value), Ok(version), Ok(expires), Ok(kept)) =
+            (value, row.get(1), row.get(2), row.get::<_, i64>(3))
         else {
             return Ok(Err(damaged()));
         };
@@ -198,7 +227,8 @@ impl View<'_> {
     fn settle(&self) -> rusqlite::Result<()> {
         let forget = "DELETE FROM last WHERE namespace = ?1 AND NOT EXISTS (SELECT 1 FROM entry WHERE namespace = ?1)
                       RETURNING version";
-        let gone = self.rows.query_row(forget, [self.space], |row| row.get::<_, i64>(0)).optional()?;
+        let gone =
+            self.rows.query_row(forget, [self.space], |row| row.get::<_, i64>(0)).optional()?;
         if let Some(version) = gone {
             let keep = "INSERT INTO last VALUES (x'', ?1)
                         ON CONFLICT DO UPDATE SET version = max(version, excluded.version)";
@@ -216,8 +246,10 @@ impl View<'_> {
                     ON CONFLICT DO UPDATE SET version = version + 1 RETURNING version";
         let version = self.rows.query_row(next, [self.space], |row| row.get::<_, i64>(0))?;
         // Rounded up: nothing ends before its time.
-        let milliseconds = |ttl: Duration| i64::try_from(ttl.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX);
-        let expires = ttl.map(|ttl| self.now.saturating_add(milliseconds(ttl))).filter(|end| *end < i64::MAX);
+        let milliseconds =
+            |ttl: Duration| i64::try_from(ttl.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX);
+        let expires =
+            ttl.map(|ttl| self.now.saturating_add(milliseconds(ttl))).filter(|end| *end < i64::MAX);
         let sum = sum(self.space, key, data, version, expires);
         let put = "REPLACE INTO entry (namespace, key, value, version, expires, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         self.rows.execute(put, params![self.space, key.as_bytes(), data, version, expires, sum])?;
@@ -231,15 +263,19 @@ impl View<'_> {
         if size > value && stands(Defence::ValueBytes) {
             return Ok(Err(format!("a value of {size} bytes exceeds the limit of {value} bytes")));
         }
-        let held = "SELECT length(key) + length(value) FROM entry WHERE namespace = ?1 AND key = ?2";
-        let held = self.rows.query_row(held, params![self.space, key.as_bytes()], |row| row.get::<_, i64>(0));
+        let held =
+            "SELECT length(key) + length(value) FROM entry WHERE namespace = ?1 AND key = ?2";
+        let held = self
+            .rows
+            .query_row(held, params![self.space, key.as_bytes()], |row| row.get::<_, i64>(0));
         let (held, new) = (held.optional()?.map(i64::cast_unsigned), key.len() as u64 + size);
         if held.is_some_and(|held| new <= held) {
             return Ok(Ok(()));
         }
         // All of it is in an index, without the key.
         let sums = "SELECT count(*), ifnull(sum(length(key) + length(value)), 0) FROM entry WHERE namespace = ?1";
-        let (keys, bytes): (i64, i64) = self.rows.query_row(sums, [self.space], |row| row.try_into())?;
+        let (keys, bytes): (i64, i64) =
+            self.rows.query_row(sums, [self.space], |row| row.try_into())?;
         let keys = keys.cast_unsigned() + u64::from(held.is_none());
         let bytes = (bytes.cast_unsigned() + new).saturating_sub(held.unwrap_or(0));
         let over = |what| Ok(Err(format!("the store would {what}: delete some keys first")));
@@ -256,14 +292,24 @@ impl View<'_> {
 /// The checksum of an entry, so that a changed one is noticed: SQLite itself has checksums for its log only.
 fn sum(space: &[u8], key: &str, value: &[u8], version: i64, expires: Option<i64>) -> i64 {
     let mut hasher = blake3::Hasher::new();
-    for part in [space, key.as_bytes(), value, &version.to_le_bytes(), &expires.unwrap_or(i64::MAX).to_le_bytes()] {
+    for part in [
+        space,
+        key.as_bytes(),
+        value,
+        &version.to_le_bytes(),
+        &expires.unwrap_or(i64::MAX).to_le_bytes(),
+    ] {
         hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
     }
     hasher.finalize().as_bytes().first_chunk().map_or(0, |first| i64::from_le_bytes(*first))
 }
 
 fn check(key: &str) -> Result<(), StoreError> {
-    if (1..=MAX_KEY).contains(&key.len()) || !stands(Defence::KeyBytes) { Ok(()) } else { Err(StoreError::InvalidKey) }
+    if (1..=MAX_KEY).contains(&key.len()) || !stands(Defence::KeyBytes) {
+        Ok(())
+    } else {
+        Err(StoreError::InvalidKey)
+    }
 }
 
 /// The key at which a page ended. A cursor that a caller made up is at most a place in the list that this caller may read.
@@ -273,5 +319,7 @@ fn place(cursor: &str) -> Result<String, StoreError> {
 }
 
 fn damaged() -> StoreError {
-    StoreError::Unavailable("a row is damaged: restore the store from a copy, or move it away".into())
+    StoreError::Unavailable(
+        "a row is damaged: restore the store from a copy, or move it away".into(),
+    )
 }

@@ -44,7 +44,13 @@ impl Subject {
     fn new(name: &'static str, (store, dir): (SqliteStore, TempDir), hand: Hand) -> Self {
         let store = Arc::new(store);
         let audited = store.clone();
-        Self { name, store, audit: Box::new(move |namespace| audit(&audited, namespace)), hand, _dir: dir }
+        Self {
+            name,
+            store,
+            audit: Box::new(move |namespace| audit(&audited, namespace)),
+            hand,
+            _dir: dir,
+        }
     }
 }
 
@@ -82,7 +88,9 @@ fn said<T>(result: Result<T, StoreError>, say: impl FnOnce(T) -> String) -> Stri
     match result {
         Ok(value) => say(value),
         Err(StoreError::InvalidKey) => "invalid".into(),
-        Err(StoreError::OverQuota(problem)) => format!("over: {}", problem.split(": delete").next().unwrap()),
+        Err(StoreError::OverQuota(problem)) => {
+            format!("over: {}", problem.split(": delete").next().unwrap())
+        }
         Err(error) => panic!("{error}"),
     }
 }
@@ -109,7 +117,8 @@ fn run(subject: &Subject, namespace: &mut Namespace, line: &str) -> String {
     let words: Vec<_> = line.split_whitespace().collect();
     let ttl = |at: usize| words.get(at).map(|ttl| Duration::from_millis(ttl.parse().unwrap()));
     let store = &subject.store;
-    let option = |version: Option<u64>| version.map_or_else(|| "none".into(), |version| version.to_string());
+    let option =
+        |version: Option<u64>| version.map_or_else(|| "none".into(), |version| version.to_string());
     match *words {
         ["as", tenant, component] => {
             *namespace = Namespace::new(Some(tenant).filter(|tenant| *tenant != "-"), component)
@@ -117,17 +126,24 @@ fn run(subject: &Subject, namespace: &mut Namespace, line: &str) -> String {
         ["at", time] => subject.hand.set(time.parse().unwrap()),
         ["set", key, data, ..] => {
             let data = long(data);
-            return said(store.set(namespace, &long(key), data.as_bytes(), ttl(3)), |version| version.to_string());
+            return said(store.set(namespace, &long(key), data.as_bytes(), ttl(3)), |version| {
+                version.to_string()
+            });
         }
         ["get", key] => {
             return said(store.get(namespace, &long(key)), |entry| {
                 entry.map_or_else(|| "none".into(), |entry| String::from_utf8(entry.data).unwrap())
             });
         }
-        ["delete", key] => return said(store.delete(namespace, &long(key)), |was_there| was_there.to_string()),
+        ["delete", key] => {
+            return said(store.delete(namespace, &long(key)), |was_there| was_there.to_string());
+        }
         ["swap", key, expected, data, ..] => {
             let expected = expected.parse().ok();
-            return said(store.compare_and_swap(namespace, &long(key), expected, data.as_bytes(), ttl(4)), option);
+            return said(
+                store.compare_and_swap(namespace, &long(key), expected, data.as_bytes(), ttl(4)),
+                option,
+            );
         }
         ["list", most, ref prefix @ ..] => {
             let pages = pages(&**store, namespace, &long(&prefix.concat()), most.parse().unwrap());
@@ -317,7 +333,11 @@ fn namespaces_share_nothing() {
          get k              = one",
     );
     for subject in subjects(Quota::default()) {
-        let spaces = [Namespace::new(None, "t"), Namespace::new(Some(""), "t"), Namespace::new(Some("t"), "")];
+        let spaces = [
+            Namespace::new(None, "t"),
+            Namespace::new(Some(""), "t"),
+            Namespace::new(Some("t"), ""),
+        ];
         for (at, space) in spaces.iter().enumerate() {
             assert_eq!(subject.store.list(space, "", None, 5).unwrap().keys.len(), 0, "{at}");
             subject.store.set(space, "k", space.component().as_bytes(), None).unwrap();
@@ -338,9 +358,17 @@ fn a_cursor_is_what_a_page_gave() {
         store.delete(&space, "a").unwrap();
         assert_eq!(store.list(&space, "", Some(&cursor), 5).unwrap().keys, ["b", "c"]);
         for bad in ["", "!", "a", "_w", "=", &"YWFh".repeat(400), "\0"] {
-            assert_eq!(store.list(&space, "", Some(bad), 5), Err(StoreError::InvalidKey), "{bad:?}");
+            assert_eq!(
+                store.list(&space, "", Some(bad), 5),
+                Err(StoreError::InvalidKey),
+                "{bad:?}"
+            );
         }
-        assert_eq!(store.list(&space, "b", Some(&cursor), 5), Err(StoreError::InvalidKey), "of another list");
+        assert_eq!(
+            store.list(&space, "b", Some(&cursor), 5),
+            Err(StoreError::InvalidKey),
+            "of another list"
+        );
     }
 }
 

@@ -39,9 +39,21 @@ enum End {
 impl<'de> Deserialize<'de> for Settled {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let written = WrittenEnd::deserialize(deserializer)?;
-        let WrittenEnd { r#type, id, tool_call_id, tool_name, question, reason, result, content, .. } = written;
+        let WrittenEnd {
+            r#type,
+            id,
+            tool_call_id,
+            tool_name,
+            question,
+            reason,
+            result,
+            content,
+            ..
+        } = written;
         Ok(match r#type {
-            End::Encoded => Self::Encoded { id: needed(id, "id")?, content: needed(content, "content")? },
+            End::Encoded => {
+                Self::Encoded { id: needed(id, "id")?, content: needed(content, "content")? }
+            }
             End::AskUser => Self::AskUser {
                 tool_call_id: needed(tool_call_id, "tool_call_id")?,
                 tool_name: needed(tool_name, "tool_name")?,

@@ -51,7 +51,8 @@ impl Part {
                 uri.len() + mime_type.as_ref().map_or(0, String::len) + content.as_bytes().len()
             }
             Self::ResourceLink { uri, name, description, mime_type, .. } => {
-                let beside = [name, description, mime_type].map(|text| text.as_ref().map_or(0, String::len));
+                let beside =
+                    [name, description, mime_type].map(|text| text.as_ref().map_or(0, String::len));
                 uri.len() + beside.iter().sum::<usize>()
             }
         }
@@ -125,7 +126,9 @@ mod base64_text {
         STANDARD.encode(bytes).serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<u8>, D::Error> {
         STANDARD.decode(String::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }

@@ -18,9 +18,15 @@ use crate::event::Event;
 use crate::json::parse_strict;
 use crate::message::{Halted, Message, RunEvent, Settled};
 
-pub(super) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Result<Value, ProviderError> {
-    let parameters = Rewrite::new(definition.parameters.as_ref(), "/parameters", changes).object_of_any_form()?;
-    Ok(json!({"name": definition.name, "description": definition.description, "parameters": parameters}))
+pub(super) fn tool(
+    definition: &Definition,
+    changes: &mut Changes<'_>,
+) -> Result<Value, ProviderError> {
+    let parameters = Rewrite::new(definition.parameters.as_ref(), "/parameters", changes)
+        .object_of_any_form()?;
+    Ok(
+        json!({"name": definition.name, "description": definition.description, "parameters": parameters}),
+    )
 }
 
 pub(super) fn calls(input: &Place<'_>) -> Result<Calls, ProviderError> {
@@ -81,7 +87,10 @@ pub fn agui_events(event: &RunEvent) -> Vec<Value> {
             json!({"type": "TOOL_CALL_END", "toolCallId": id}),
         ],
         RunEvent::Call(
-            event @ (Event::Progress { .. } | Event::Log { .. } | Event::Denied { .. } | Event::Completed { .. }),
+            event @ (Event::Progress { .. }
+            | Event::Log { .. }
+            | Event::Denied { .. }
+            | Event::Completed { .. }),
         ) => {
             vec![custom(event)]
         }
@@ -101,7 +110,9 @@ pub fn agui_events(event: &RunEvent) -> Vec<Value> {
         // Not `RUN_FINISHED` or `RUN_ERROR`: those end the agent's run, of which this is a part; see `agui_run_end`.
         RunEvent::Halted(_) => vec![custom(event)],
         RunEvent::Error(failure) => {
-            vec![json!({"type": "RUN_ERROR", "message": failure.0.to_string(), "code": failure.0.reason()})]
+            vec![
+                json!({"type": "RUN_ERROR", "message": failure.0.to_string(), "code": failure.0.reason()}),
+            ]
         }
     }
 }
@@ -134,7 +145,9 @@ pub fn agui_run_end(thread_id: &str, run_id: &str, halted: Option<&Halted>) -> V
             finished["outcome"] = json!({"type": "interrupt", "interrupts": [interrupt]});
         }
         Some(Halted::ToolError { tool_call_id, exception }) => {
-            let why = exception.as_ref().map(|exception| format!("; the policy for failures {exception}"));
+            let why = exception
+                .as_ref()
+                .map(|exception| format!("; the policy for failures {exception}"));
             let message = format!("the call `{tool_call_id}` failed{}", why.unwrap_or_default());
             return json!({"type": "RUN_ERROR", "message": message, "code": "tool_error"});
         }
@@ -145,7 +158,8 @@ pub fn agui_run_end(thread_id: &str, run_id: &str, halted: Option<&Halted>) -> V
 /// Our own event as a custom one: its type is the name, the rest is the value.
 fn custom(event: &impl Serialize) -> Value {
     let mut value = serde_json::to_value(event).unwrap_or_default();
-    let name = value.as_object_mut().and_then(|members: &mut Map<String, Value>| members.remove("type"));
+    let name =
+        value.as_object_mut().and_then(|members: &mut Map<String, Value>| members.remove("type"));
     json!({"type": "CUSTOM", "name": name, "value": value})
 }
 
@@ -184,20 +198,30 @@ mod tests {
             tool_call_id: "c".into(),
             exception: exception.map(str::to_owned),
         };
-        let error = |message: &str| json!({"type": "RUN_ERROR", "code": "tool_error", "message": message});
+        let error =
+            |message: &str| json!({"type": "RUN_ERROR", "code": "tool_error", "message": message});
         for (halted, expected) in [
             (None, finished(json!({"outcome": success}))),
             (
-                Some(Halted::Handler { reason: "done".into(), tool_call_id: "c".into(), result: json!([1]).into() }),
+                Some(Halted::Handler {
+                    reason: "done".into(),
+                    tool_call_id: "c".into(),
+                    result: json!([1]).into(),
+                }),
                 finished(json!({"outcome": success, "result": [1]})),
             ),
             (Some(ask(None)), interrupt(json!({}))),
             (
                 Some(ask(Some(given.clone().into()))),
-                interrupt(json!({"responseSchema": given, "metadata": {"options": given, "state": given}})),
+                interrupt(
+                    json!({"responseSchema": given, "metadata": {"options": given, "state": given}}),
+                ),
             ),
             (Some(failed(None)), error("the call `c` failed")),
-            (Some(failed(Some("panicked: no"))), error("the call `c` failed; the policy for failures panicked: no")),
+            (
+                Some(failed(Some("panicked: no"))),
+                error("the call `c` failed; the policy for failures panicked: no"),
+            ),
         ] {
             assert_eq!(agui_run_end("t1", "r1", halted.as_ref()), expected);
         }
@@ -227,7 +251,11 @@ mod tests {
         let result = |content: &str| json!({"type": "TOOL_CALL_RESULT", "messageId": "c-result", "toolCallId": "c", "role": "tool", "content": content});
         for (event, expected) in [
             (
-                RunEvent::Call(Event::Started { id: id(), name: "book".into(), arguments: "{}".into() }),
+                RunEvent::Call(Event::Started {
+                    id: id(),
+                    name: "book".into(),
+                    arguments: "{}".into(),
+                }),
                 vec![
                     json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "book"}),
                     json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "{}"}),
@@ -235,7 +263,12 @@ mod tests {
                 ],
             ),
             (
-                RunEvent::Call(Event::Progress { id: id(), done: 1, total: Some(2), message: None }),
+                RunEvent::Call(Event::Progress {
+                    id: id(),
+                    done: 1,
+                    total: Some(2),
+                    message: None,
+                }),
                 vec![json!({"type": "CUSTOM", "name": "tool_progress",
                     "value": {"id": "c", "done": 1, "total": 2, "message": null}})],
             ),
@@ -276,16 +309,34 @@ mod tests {
         }
         // Content beside the result is in it, as in the message of the same id that goes into the history.
         let image = Part::Image(Media { mime_type: "image/png".into(), data: vec![0; 3] });
-        let message = Message::new("c", "book", "ok").with_part(Part::Text { text: "beside".into() }).with_part(image);
+        let message = Message::new("c", "book", "ok")
+            .with_part(Part::Text { text: "beside".into() })
+            .with_part(image);
         let history = Provider::AgUi.results(std::slice::from_ref(&message)).value;
-        let event = RunEvent::Settled { settled: Settled::Encoded { id: id(), content: "ok".into() }, message };
+        let event = RunEvent::Settled {
+            settled: Settled::Encoded { id: id(), content: "ok".into() },
+            message,
+        };
         let told = &agui_events(&event)[0];
-        assert_eq!((&told["messageId"], &told["content"]), (&history[0]["id"], &history[0]["content"]));
-        assert_eq!(told["content"], "ok\n\nbeside\n\n[image of 3 bytes (image/png) that cannot be shown here]");
+        assert_eq!(
+            (&told["messageId"], &told["content"]),
+            (&history[0]["id"], &history[0]["content"])
+        );
+        assert_eq!(
+            told["content"],
+            "ok\n\nbeside\n\n[image of 3 bytes (image/png) that cannot be shown here]"
+        );
         // The same events are read back as the call they show.
-        let started = RunEvent::Call(Event::Started { id: id(), name: "book".into(), arguments: "{\"a\":1}".into() });
+        let started = RunEvent::Call(Event::Started {
+            id: id(),
+            name: "book".into(),
+            arguments: "{\"a\":1}".into(),
+        });
         let events = agui_events(&started).into();
         let read = Provider::AgUi.calls(&events).unwrap();
-        assert_eq!((read.calls, read.unreadable), (vec![ToolCall::new("c", "book", "{\"a\":1}")], vec![]));
+        assert_eq!(
+            (read.calls, read.unreadable),
+            (vec![ToolCall::new("c", "book", "{\"a\":1}")], vec![])
+        );
     }
 }

@@ -21,14 +21,21 @@ const CUTS: [&str; 3] = ["max_tokens", "model_context_window_exceeded", "refusal
 /// Longest name of a member at the top, in characters.
 const MAX_MEMBER: usize = 64;
 
-pub(super) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Result<Value, ProviderError> {
+pub(super) fn tool(
+    definition: &Definition,
+    changes: &mut Changes<'_>,
+) -> Result<Value, ProviderError> {
     let mut rewrite = Rewrite::new(definition.parameters.as_ref(), "/parameters", changes);
     let object = rewrite.object(&mut Open::new())?;
     let schema = rewrite.plain(object)?;
     let members = schema.get("properties").and_then(Value::as_object);
-    if let Some(name) = members.into_iter().flat_map(|members| members.keys()).find(|name| !is_member_name(name)) {
+    if let Some(name) =
+        members.into_iter().flat_map(|members| members.keys()).find(|name| !is_member_name(name))
+    {
         let problem = "a member's name may have 1 to 64 of the characters A-Z a-z 0-9 _ . -";
-        return Err(changes.refusal(&super::schema::inside("/parameters/properties", name), problem));
+        return Err(
+            changes.refusal(&super::schema::inside("/parameters/properties", name), problem)
+        );
     }
     let mut tool = json!({"name": definition.name, "input_schema": schema});
     if !definition.description.is_empty() {
@@ -51,7 +58,9 @@ pub(super) fn calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
         if content.value.is_string() { Vec::new() } else { content.items(EXPECTED)? }
     };
     let calls = Place::calls_among(blocks, |block| block.says("type", "tool_use"))?;
-    let calls = calls.iter().map(|call| call.read(call.text("id", "the id of the call"), Ok(call.clone()), "input"));
+    let calls = calls
+        .iter()
+        .map(|call| call.read(call.text("id", "the id of the call"), Ok(call.clone()), "input"));
     Ok(Calls::of(calls).cut(Provider::Anthropic, response.word("stop_reason", &CUTS)))
 }
 
@@ -65,7 +74,8 @@ pub(super) fn result(message: &Message, notes: &mut Vec<Note>) -> Value {
     let images = if message.is_error { &[][..] } else { &IMAGES[..] };
     let said = text(message, |part| image(part, images).is_some(), notes);
     // Nor may it have none.
-    let said = if message.is_error && said.is_empty() { "the tool failed".to_owned() } else { said };
+    let said =
+        if message.is_error && said.is_empty() { "the tool failed".to_owned() } else { said };
     let shown: Vec<_> = message.parts.iter().filter_map(|part| image(part, images)).collect();
     let content = if shown.is_empty() {
         Value::String(said)
@@ -78,7 +88,8 @@ pub(super) fn result(message: &Message, notes: &mut Vec<Note>) -> Value {
         let said = (!said.is_empty()).then(|| json!({"type": "text", "text": said}));
         said.into_iter().chain(shown).collect()
     };
-    let mut block = json!({"type": "tool_result", "tool_use_id": message.tool_call_id, "content": content});
+    let mut block =
+        json!({"type": "tool_result", "tool_use_id": message.tool_call_id, "content": content});
     if message.is_error {
         block["is_error"] = true.into();
     }

@@ -74,7 +74,12 @@ impl Calls {
         let is_read = self.unreadable.last().is_none_or(|last| last.index + 1 < index);
         if let Some(ToolCall { id, name, .. }) = self.calls.pop_if(|_| is_read) {
             let error = ProviderError::Cut { provider, reason: shorten(reason, REASON) };
-            self.unreadable.push(UnreadableCall { index: index - 1, id: Some(id), name: Some(name), error });
+            self.unreadable.push(UnreadableCall {
+                index: index - 1,
+                id: Some(id),
+                name: Some(name),
+                error,
+            });
         }
         self
     }
@@ -87,7 +92,9 @@ impl Calls {
         let mut silent = 0;
         for unreadable in &self.unreadable {
             match unreadable.message() {
-                Some(message) => messages.insert((unreadable.index - silent).min(messages.len()), message),
+                Some(message) => {
+                    messages.insert((unreadable.index - silent).min(messages.len()), message)
+                }
                 None => silent += 1,
             }
         }
@@ -105,6 +112,8 @@ impl UnreadableCall {
     #[must_use]
     pub fn message(&self) -> Option<Message> {
         let content = json!({"error": self.error.to_string()}).to_string();
-        Some(Message::new(self.id.clone()?, self.name.clone().unwrap_or_default(), content).failed())
+        Some(
+            Message::new(self.id.clone()?, self.name.clone().unwrap_or_default(), content).failed(),
+        )
     }
 }

@@ -36,7 +36,8 @@ impl Provider {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn document(text: &str) -> Result<Value, JsonFault> {
-        let text: &RawValue = serde_json::from_str(text).map_err(|error| JsonFault::syntax(&error))?;
+        let text: &RawValue =
+            serde_json::from_str(text).map_err(|error| JsonFault::syntax(&error))?;
         read(text.get(), MAX_DEPTH)
     }
 }
@@ -44,17 +45,24 @@ impl Provider {
 /// One value. Its text is known to be JSON, but for what a tree cannot hold.
 fn read(text: &str, levels: usize) -> Result<Value, JsonFault> {
     let (fault, levels) = match (whole(text), levels.checked_sub(1)) {
-        (Err(fault), Some(levels)) if !matches!(fault, JsonFault::TooManyNodes(_)) => (fault, levels),
+        (Err(fault), Some(levels)) if !matches!(fault, JsonFault::TooManyNodes(_)) => {
+            (fault, levels)
+        }
         (read, _) => return read,
     };
     if text.starts_with('[') {
         let items: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| fault)?;
         items.into_iter().map(|item| read(item.get(), levels)).collect()
     } else if text.starts_with('{') {
-        let members = serde_json::Deserializer::from_str(text).deserialize_map(Members).map_err(|_| fault)?;
+        let members =
+            serde_json::Deserializer::from_str(text).deserialize_map(Members).map_err(|_| fault)?;
         let read = |(name, value): (String, &str)| {
             let is_arguments = ARGUMENTS.contains(&name.as_str());
-            let kept = if is_arguments { whole(value).unwrap_or_else(|_| value.into()) } else { read(value, levels)? };
+            let kept = if is_arguments {
+                whole(value).unwrap_or_else(|_| value.into())
+            } else {
+                read(value, levels)?
+            };
             Ok((name, kept))
         };
         members.into_iter().map(read).collect::<Result<Map<_, _>, _>>().map(Value::Object)
@@ -100,7 +108,13 @@ mod tests {
     #[test]
     fn bad_arguments_leave_the_other_calls_readable() {
         let deep = format!("{}{}", "[".repeat(1000), "]".repeat(1000));
-        for bad in [r#"{"n":1e400}"#, r#"{"s": "\ud83d"}"#, r#"{"a":1,"a":2}"#, r#""{\"s\":\"\ud83d\"}""#, &deep] {
+        for bad in [
+            r#"{"n":1e400}"#,
+            r#"{"s": "\ud83d"}"#,
+            r#"{"a":1,"a":2}"#,
+            r#""{\"s\":\"\ud83d\"}""#,
+            &deep,
+        ] {
             for (provider, template) in [
                 (
                     Provider::OpenAi,
@@ -129,9 +143,15 @@ mod tests {
                 ),
             ] {
                 let text = template.replace("BAD", bad);
-                let document = Provider::document(&text).unwrap_or_else(|fault| panic!("{text}: {fault}"));
-                let read = provider.calls(&document).unwrap_or_else(|error| panic!("{text}: {error}"));
-                assert_eq!(read.calls, [ToolCall::new("a", "t", bad), ToolCall::new("b", "t", "{}")], "{text}");
+                let document =
+                    Provider::document(&text).unwrap_or_else(|fault| panic!("{text}: {fault}"));
+                let read =
+                    provider.calls(&document).unwrap_or_else(|error| panic!("{text}: {error}"));
+                assert_eq!(
+                    read.calls,
+                    [ToolCall::new("a", "t", bad), ToolCall::new("b", "t", "{}")],
+                    "{text}"
+                );
                 assert!(check(bad).is_err(), "the executor refuses {bad}");
             }
         }
@@ -140,8 +160,14 @@ mod tests {
     #[test]
     fn what_no_tree_holds_is_null_outside_of_arguments() {
         for (text, expected) in [
-            (r#"[{"text":"\ud83d","usage":1e400,"id":"a"}]"#, json!([{"text": null, "usage": null, "id": "a"}])),
-            (r#" {"a": [1, {"b": 123456789012345678901}]} "#, json!({"a": [1, {"b": "123456789012345678901"}]})),
+            (
+                r#"[{"text":"\ud83d","usage":1e400,"id":"a"}]"#,
+                json!([{"text": null, "usage": null, "id": "a"}]),
+            ),
+            (
+                r#" {"a": [1, {"b": 123456789012345678901}]} "#,
+                json!({"a": [1, {"b": "123456789012345678901"}]}),
+            ),
             (
                 r#"{"type":"TOOL_CALL_ARGS","delta":"\ud83d"}"#,
                 json!({"type": "TOOL_CALL_ARGS", "delta": r#""\ud83d""#}),

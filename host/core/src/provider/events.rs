@@ -27,7 +27,9 @@ pub(super) fn calls(events: &[Place<'_>]) -> Result<Calls, ProviderError> {
             "TOOL_CALL_ARGS" => list.add(id, event),
             "TOOL_CALL_END" => list.end(id, event),
             "TOOL_CALL_CHUNK" => {
-                let id = id.or_else(|error| chunked.filter(|_| event.get("toolCallId").is_none()).ok_or(error));
+                let id = id.or_else(|error| {
+                    chunked.filter(|_| event.get("toolCallId").is_none()).ok_or(error)
+                });
                 chunked = id.as_ref().ok().copied().or(chunked);
                 list.chunk(id, event);
                 continue;
@@ -88,7 +90,14 @@ impl<'p> List<'p> {
             };
             self.places.extend(id.map(|id| (id, place)));
             let arguments = String::new();
-            self.calls.push(Reading { id, name: None, arguments, state, first: event.clone(), problem });
+            self.calls.push(Reading {
+                id,
+                name: None,
+                arguments,
+                state,
+                first: event.clone(),
+                problem,
+            });
         }
         (&mut self.calls[place], known.is_none())
     }
@@ -123,7 +132,8 @@ impl<'p> List<'p> {
     /// The run failed while chunks of this call came: a part of the call may be missing.
     fn cut(&mut self, id: Option<&str>) {
         if let Some(place) = id.and_then(|id| self.places.get(id)) {
-            self.calls[*place].wrong(ProviderError::Cut { provider: Provider::AgUi, reason: "RUN_ERROR".into() });
+            self.calls[*place]
+                .wrong(ProviderError::Cut { provider: Provider::AgUi, reason: "RUN_ERROR".into() });
         }
     }
 
@@ -143,8 +153,9 @@ impl<'p> Reading<'p> {
     }
 
     fn take(&mut self, delta: Result<Place<'p>, ProviderError>) {
-        let text =
-            delta.and_then(|delta| delta.value.as_str().ok_or_else(|| delta.malformed("a piece of the arguments")));
+        let text = delta.and_then(|delta| {
+            delta.value.as_str().ok_or_else(|| delta.malformed("a piece of the arguments"))
+        });
         match text {
             Ok(text) => self.arguments.push_str(text),
             Err(error) => self.wrong(error),
@@ -153,11 +164,15 @@ impl<'p> Reading<'p> {
 
     fn read(self) -> Read {
         let Self { id, name, arguments, state, first, problem } = self;
-        let unfinished = || (state == State::Open).then(|| first.malformed("a call that is ended by `TOOL_CALL_END`"));
+        let unfinished = || {
+            (state == State::Open)
+                .then(|| first.malformed("a call that is ended by `TOOL_CALL_END`"))
+        };
         match (problem.or_else(unfinished), id, name) {
             (None, Some(id), Some(name)) => Ok(ToolCall::new(id, name, or_empty_object(arguments))),
             (problem, ..) => {
-                let error = problem.unwrap_or_else(|| first.malformed("a call with an id and a name"));
+                let error =
+                    problem.unwrap_or_else(|| first.malformed("a call with an id and a name"));
                 Err(UnreadableCall::new(id, name, error))
             }
         }

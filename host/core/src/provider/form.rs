@@ -43,10 +43,14 @@ impl Provider {
         let has_list = |name: &str| document.get(name).is_some_and(Value::is_array);
         let holds_list = |pointer: &str| document.pointer(pointer).is_some_and(Value::is_array);
         match self {
-            Self::OpenAi => has_list("choices") || has_list("tool_calls") || holds_list("/message/tool_calls"),
+            Self::OpenAi => {
+                has_list("choices") || has_list("tool_calls") || holds_list("/message/tool_calls")
+            }
             Self::OpenAiResponses => has_list("output"),
             // OpenAI's messages may have a list there too, beside their calls.
-            Self::Anthropic => has_list("content") && !has_list("tool_calls") && !has_list("toolCalls"),
+            Self::Anthropic => {
+                has_list("content") && !has_list("tool_calls") && !has_list("toolCalls")
+            }
             Self::Gemini => {
                 let has_parts = has_list("parts") || holds_list("/content/parts");
                 has_list("candidates") || has_parts || document.get("promptFeedback").is_some()
@@ -61,7 +65,8 @@ impl Provider {
     pub(super) fn is_foreign(self, item: &Value) -> bool {
         let has = |name: &&str| item.get(name).is_some();
         // What an API sends beside its calls has a `type`, or members of its own.
-        let is_bare = !has(&"type") && ["name", "arguments", "function", "input", "args"].iter().any(has);
+        let is_bare =
+            !has(&"type") && ["name", "arguments", "function", "input", "args"].iter().any(has);
         // Calls would stand inside of it.
         let is_piece = ["candidates", "choices", "content_block", "delta", "item"].iter().any(has);
         let others = || Self::ALL.into_iter().filter(|other| *other != self);
@@ -77,9 +82,15 @@ impl Provider {
             Self::OpenAiResponses => kind == "function_call",
             Self::Anthropic => kind == "tool_use",
             Self::Gemini => item.get("functionCall").is_some(),
-            Self::Mcp => item.get("method").is_some() || (item.get("name").is_some() && item.get("_meta").is_some()),
+            Self::Mcp => {
+                item.get("method").is_some()
+                    || (item.get("name").is_some() && item.get("_meta").is_some())
+            }
             // Events are named in capitals: `TOOL_CALL_START`.
-            Self::AgUi => kind.contains('_') && kind.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_'),
+            Self::AgUi => {
+                kind.contains('_')
+                    && kind.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+            }
         }
     }
 }
@@ -96,11 +107,23 @@ mod tests {
         for (document, expected) in [
             (json!({"choices": [{"message": {"role": "assistant"}}]}), "openai"),
             (json!({"role": "assistant", "content": [], "tool_calls": []}), "openai"),
-            (json!({"finish_reason": "stop", "message": {"role": "assistant", "tool_calls": []}}), "openai"),
+            (
+                json!({"finish_reason": "stop", "message": {"role": "assistant", "tool_calls": []}}),
+                "openai",
+            ),
             (json!([{"id": "a", "type": "function", "function": call}]), "openai"),
-            (json!({"object": "response", "output": [{"type": "message", "content": []}]}), "openai-responses"),
-            (json!([{"type": "reasoning"}, {"type": "function_call", "call_id": "a"}]), "openai-responses"),
-            (json!({"type": "message", "role": "assistant", "content": [{"type": "text"}]}), "anthropic"),
+            (
+                json!({"object": "response", "output": [{"type": "message", "content": []}]}),
+                "openai-responses",
+            ),
+            (
+                json!([{"type": "reasoning"}, {"type": "function_call", "call_id": "a"}]),
+                "openai-responses",
+            ),
+            (
+                json!({"type": "message", "role": "assistant", "content": [{"type": "text"}]}),
+                "anthropic",
+            ),
             (json!([{"type": "text"}, {"type": "tool_use", "id": "a"}]), "anthropic"),
             (json!({"candidates": []}), "gemini"),
             (json!({"promptFeedback": {"blockReason": "SAFETY"}}), "gemini"),
@@ -113,21 +136,34 @@ mod tests {
             (json!({"role": "assistant", "toolCalls": []}), "agui"),
             (json!([{"type": "RUN_STARTED"}, {"type": "TOOL_CALL_CHUNK"}]), "agui"),
         ] {
-            let found = Provider::detect(&document).unwrap_or_else(|error| panic!("{document}: {error}"));
+            let found =
+                Provider::detect(&document).unwrap_or_else(|error| panic!("{document}: {error}"));
             assert_eq!(found.name(), expected, "{document}");
         }
     }
 
     #[test]
     fn what_nothing_or_too_much_tells_is_an_error_that_lists_the_forms() {
-        for document in [json!([]), json!({}), json!(null), json!("x"), json!({"role": "assistant", "content": "hi"})] {
+        for document in [
+            json!([]),
+            json!({}),
+            json!(null),
+            json!("x"),
+            json!({"role": "assistant", "content": "hi"}),
+        ] {
             let error = Provider::detect(&document).unwrap_err();
             assert_eq!(error, ProviderError::UnknownForm, "{document}");
-            assert!(Provider::ALL.iter().all(|provider| error.hint().contains(provider.name())), "{error}");
+            assert!(
+                Provider::ALL.iter().all(|provider| error.hint().contains(provider.name())),
+                "{error}"
+            );
         }
         for (document, said) in [
             (json!({"choices": [], "candidates": []}), "openai, gemini"),
-            (json!([{"type": "tool_use"}, {"type": "function_call"}]), "openai-responses, anthropic"),
+            (
+                json!([{"type": "tool_use"}, {"type": "function_call"}]),
+                "openai-responses, anthropic",
+            ),
         ] {
             let error = Provider::detect(&document).unwrap_err();
             assert!(error.to_string().ends_with(said) && error.hint().contains("agui"), "{error}");

@@ -38,25 +38,42 @@ const MEDIA: [&str; 11] = [
     "audio/flac",
 ];
 /// Reasons to end a candidate before its end.
-const CUTS: [&str; 8] =
-    ["MAX_TOKENS", "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "OTHER"];
+const CUTS: [&str; 8] = [
+    "MAX_TOKENS",
+    "SAFETY",
+    "RECITATION",
+    "LANGUAGE",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "OTHER",
+];
 /// The largest integer up to which a double holds each: numbers travel as doubles.
 const MAX_EXACT: u64 = 1 << 53;
 
 pub(super) fn tools(declarations: Vec<Value>) -> Value {
-    if declarations.is_empty() { json!([]) } else { json!([{"functionDeclarations": declarations}]) }
+    if declarations.is_empty() {
+        json!([])
+    } else {
+        json!([{"functionDeclarations": declarations}])
+    }
 }
 
-pub(super) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Result<Value, ProviderError> {
+pub(super) fn tool(
+    definition: &Definition,
+    changes: &mut Changes<'_>,
+) -> Result<Value, ProviderError> {
     if !definition.name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
         return Err(changes.refusal("/name", "it must begin with a letter or an underscore"));
     }
     let (noted, document) = (changes.count(), definition.parameters.as_ref());
-    let parameters = Subset::new(Rewrite::new(document, "/parameters", changes)).parameters().or_else(|_| {
-        // Of a schema that is too large with its recursion written out, once may be enough.
-        changes.truncate(noted);
-        Subset::new(Rewrite::new(document, "/parameters", changes).with_recursion(1)).parameters()
-    })?;
+    let parameters =
+        Subset::new(Rewrite::new(document, "/parameters", changes)).parameters().or_else(|_| {
+            // Of a schema that is too large with its recursion written out, once may be enough.
+            changes.truncate(noted);
+            Subset::new(Rewrite::new(document, "/parameters", changes).with_recursion(1))
+                .parameters()
+        })?;
     let mut tool = json!({"name": definition.name, "description": definition.description});
     if parameters.contains_key("properties") {
         tool["parameters"] = parameters.into();
@@ -70,11 +87,15 @@ pub(super) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Result
 }
 
 pub(super) fn calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
-    const EXPECTED: &str =
-        "a response with `candidates`, a candidate, a content with `parts`, or the list of its parts";
+    const EXPECTED: &str = "a response with `candidates`, a candidate, a content with `parts`, or the list of its parts";
     let candidate = match response.get("candidates") {
-        Some(candidates) => candidates.only("one candidate: pass only the candidate that you use")?,
-        None => response.get("content").filter(|content| content.value.is_object()).map(|_| response.clone()),
+        Some(candidates) => {
+            candidates.only("one candidate: pass only the candidate that you use")?
+        }
+        None => response
+            .get("content")
+            .filter(|content| content.value.is_object())
+            .map(|_| response.clone()),
     };
     let mut cut = None;
     let parts = match candidate {
@@ -86,7 +107,11 @@ pub(super) fn calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
             candidate.get("content").and_then(|content| content.get("parts"))
         }
         // No candidate, or the prompt was blocked.
-        None if response.get("candidates").is_some() || response.get("promptFeedback").is_some() => None,
+        None if response.get("candidates").is_some()
+            || response.get("promptFeedback").is_some() =>
+        {
+            None
+        }
         None if response.value.is_array() => Some(response.clone()),
         None if response.get("role").is_some() => response.get("parts"),
         None => Some(response.need("parts", EXPECTED)?),
@@ -97,7 +122,11 @@ pub(super) fn calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
     let calls = calls.iter().filter_map(|part| part.get("functionCall")).enumerate();
     Ok(Calls::of(calls.map(|(index, call)| {
         let placed = placed_id(index);
-        let id = if call.get("id").is_some() { call.text("id", "the id of the call") } else { Ok(placed.as_str()) };
+        let id = if call.get("id").is_some() {
+            call.text("id", "the id of the call")
+        } else {
+            Ok(placed.as_str())
+        };
         call.read(id, Ok(call.clone()), "args")
     }))
     .cut(Provider::Gemini, cut))
@@ -111,7 +140,8 @@ pub(super) fn results(messages: &[Message], notes: &mut Vec<Note>) -> Vec<Value>
 
 /// The response, and after it what it shows.
 fn result(message: &Message, notes: &mut Vec<Note>) -> Vec<Value> {
-    let structured = parse_strict(&message.content).ok().filter(|value| value.is_object() || value.is_array());
+    let structured =
+        parse_strict(&message.content).ok().filter(|value| value.is_object() || value.is_array());
     let response = match structured {
         Some(mut value) => {
             if let Cow::Owned(written) = exact(&message.content, is_double) {
@@ -120,11 +150,13 @@ fn result(message: &Message, notes: &mut Vec<Note>) -> Vec<Value> {
                     tool: message.name.clone(),
                     pointer: "/content".into(),
                     change: "large numbers written as text".into(),
-                    reason: "numbers are sent as doubles, which can lose digits of a large number".into(),
+                    reason: "numbers are sent as doubles, which can lose digits of a large number"
+                        .into(),
                 });
             }
             // Text beside the value has a member of its own: the value stays what it is.
-            let beside = text(&Message { content: String::new(), ..message.clone() }, is_shown, notes);
+            let beside =
+                text(&Message { content: String::new(), ..message.clone() }, is_shown, notes);
             let mut response = match (message.is_error, value) {
                 (true, error @ Value::Object(_)) if error.get("error").is_some() => error,
                 (true, error) => json!({"error": error}),
@@ -135,15 +167,21 @@ fn result(message: &Message, notes: &mut Vec<Note>) -> Vec<Value> {
             }
             response
         }
-        None => json!({if message.is_error { "error" } else { "output" }: text(message, is_shown, notes)}),
+        None => {
+            json!({if message.is_error { "error" } else { "output" }: text(message, is_shown, notes)})
+        }
     };
-    let mut function =
-        Map::from_iter([("name".to_owned(), message.name.as_str().into()), ("response".to_owned(), response)]);
+    let mut function = Map::from_iter([
+        ("name".to_owned(), message.name.as_str().into()),
+        ("response".to_owned(), response),
+    ]);
     if !is_placed(&message.tool_call_id) {
         function.insert("id".into(), message.tool_call_id.as_str().into());
     }
     let media = message.parts.iter().filter_map(shown);
-    let media = media.map(|media| json!({"inlineData": {"mimeType": media.mime_type, "data": base64(&media.data)}}));
+    let media = media.map(
+        |media| json!({"inlineData": {"mimeType": media.mime_type, "data": base64(&media.data)}}),
+    );
     std::iter::once(json!({"functionResponse": function})).chain(media).collect()
 }
 

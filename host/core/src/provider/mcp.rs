@@ -19,8 +19,7 @@ use crate::json::{exact, fits, parse_strict};
 use crate::message::Message;
 use crate::outcome::{Media, Part, Resource, ResourceContent};
 
-const EXPECTED: &str =
-    "a `tools/call` request (`id`, `method`, `params`), or its `params` alone (`name`, `arguments`, `_meta`, `task`)";
+const EXPECTED: &str = "a `tools/call` request (`id`, `method`, `params`), or its `params` alone (`name`, `arguments`, `_meta`, `task`)";
 /// The members of a request's `params`.
 const PARAMS: [&str; 4] = ["name", "arguments", "_meta", "task"];
 /// The request that calls a tool.
@@ -28,7 +27,10 @@ const METHOD: &str = "tools/call";
 /// The attribute of a definition that holds the tool's name for people.
 const TITLE: &str = "title";
 
-pub(super) fn tool(definition: &Definition, changes: &mut Changes<'_>) -> Result<Value, ProviderError> {
+pub(super) fn tool(
+    definition: &Definition,
+    changes: &mut Changes<'_>,
+) -> Result<Value, ProviderError> {
     let mut rewrite = Rewrite::new(definition.parameters.as_ref(), "/parameters", changes);
     let input = rewrite.object_of_any_form()?;
     let mut tool = json!({"name": definition.name, "inputSchema": rewrite.plain(input)?});
@@ -84,17 +86,19 @@ fn id_text(id: &Place<'_>) -> Result<String, ProviderError> {
     match id.value {
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) => Ok(number.to_string()),
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => Err(id.malformed("a string or a number")),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
+            Err(id.malformed("a string or a number"))
+        }
     }
 }
 
 pub(super) fn result(message: &Message, notes: &mut Vec<Note>) -> Value {
     let text = |text: &str| json!({"type": "text", "text": text});
-    let said = (!message.content.is_empty() || message.parts.is_empty()).then(|| text(&message.content));
-    let parts =
-        message.parts.iter().enumerate().map(|(index, part)| {
-            if is_empty(part) { text(&described(message, index, part, notes)) } else { block(part) }
-        });
+    let said =
+        (!message.content.is_empty() || message.parts.is_empty()).then(|| text(&message.content));
+    let parts = message.parts.iter().enumerate().map(|(index, part)| {
+        if is_empty(part) { text(&described(message, index, part, notes)) } else { block(part) }
+    });
     let content: Value = said.into_iter().chain(parts).collect();
     let mut result = json!({"content": content, "isError": message.is_error});
     if !message.is_error
@@ -104,7 +108,9 @@ pub(super) fn result(message: &Message, notes: &mut Vec<Note>) -> Value {
             notes.push(Note {
                 tool: message.name.clone(),
                 pointer: "/content".into(),
-                change: "a large number loses digits in `structuredContent`; the text has all of them".into(),
+                change:
+                    "a large number loses digits in `structuredContent`; the text has all of them"
+                        .into(),
                 reason: "JSON values hold 64-bit integers and doubles".into(),
             });
         }
@@ -144,9 +150,11 @@ fn block(part: &Part) -> Value {
             json!({"type": "resource", "resource": resource})
         }
         Part::ResourceLink { uri, name, description, mime_type, size } => {
-            let mut link = json!({"type": "resource_link", "uri": uri, "name": name.as_ref().unwrap_or(uri)});
+            let mut link =
+                json!({"type": "resource_link", "uri": uri, "name": name.as_ref().unwrap_or(uri)});
             let mime_type = mime_type.as_deref().map(media_type);
-            for (field, text) in [("description", description.as_deref()), ("mimeType", mime_type)] {
+            for (field, text) in [("description", description.as_deref()), ("mimeType", mime_type)]
+            {
                 if let Some(text) = text {
                     link[field] = text.into();
                 }

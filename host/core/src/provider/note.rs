@@ -35,7 +35,9 @@ pub struct Note {
 impl Note {
     /// Says that a tool is left out of a list.
     pub(super) fn left_out(error: &ProviderError) -> Option<Self> {
-        let ProviderError::Inexpressible { tool, pointer, problem, .. } = error else { return None };
+        let ProviderError::Inexpressible { tool, pointer, problem, .. } = error else {
+            return None;
+        };
         let change = "the tool is left out of the list".to_owned();
         Some(Self { tool: tool.clone(), pointer: pointer.clone(), change, reason: problem.clone() })
     }

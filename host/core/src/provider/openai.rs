@@ -21,29 +21,50 @@ use crate::message::Message;
 /// What a result may show. Source: the guide to images.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// Reasons to end a chat completion before its end: OpenAI's, then those of others who speak its form.
-const CHAT_CUTS: [&str; 6] =
-    ["length", "content_filter", "max_tokens", "model_length", "error", "insufficient_system_resource"];
+const CHAT_CUTS: [&str; 6] = [
+    "length",
+    "content_filter",
+    "max_tokens",
+    "model_length",
+    "error",
+    "insufficient_system_resource",
+];
 /// States of a response that is not complete.
 const RESPONSES_CUTS: [&str; 5] = ["incomplete", "in_progress", "queued", "cancelled", "failed"];
 /// What the top of a schema must not have, beside the alternatives that are spread already.
 const NOT_AT_TOP: [&str; 3] = ["const", "enum", "not"];
 
-pub(super) fn chat_tool(definition: &Definition, changes: &mut Changes<'_>) -> Result<Value, ProviderError> {
+pub(super) fn chat_tool(
+    definition: &Definition,
+    changes: &mut Changes<'_>,
+) -> Result<Value, ProviderError> {
     Ok(json!({"type": "function", "function": function(definition, changes)?}))
 }
 
-pub(super) fn responses_tool(definition: &Definition, changes: &mut Changes<'_>) -> Result<Value, ProviderError> {
+pub(super) fn responses_tool(
+    definition: &Definition,
+    changes: &mut Changes<'_>,
+) -> Result<Value, ProviderError> {
     let mut tool = function(definition, changes)?;
     tool.insert("type".into(), "function".into());
     Ok(tool.into())
 }
 
-fn function(definition: &Definition, changes: &mut Changes<'_>) -> Result<Map<String, Value>, ProviderError> {
+fn function(
+    definition: &Definition,
+    changes: &mut Changes<'_>,
+) -> Result<Map<String, Value>, ProviderError> {
     let mut rewrite = Rewrite::new(definition.parameters.as_ref(), "/parameters", changes);
     let mut parameters = rewrite.object(&mut Open::new())?;
     for keyword in NOT_AT_TOP {
         if let Some(value) = parameters.remove(keyword) {
-            rewrite.say(&mut parameters, keyword, &value, "/parameters", "the API does not allow it at the top");
+            rewrite.say(
+                &mut parameters,
+                keyword,
+                &value,
+                "/parameters",
+                "the API does not allow it at the top",
+            );
         }
     }
     let mut parameters = rewrite.plain(parameters)?;
@@ -65,15 +86,18 @@ fn function(definition: &Definition, changes: &mut Changes<'_>) -> Result<Map<St
 }
 
 pub(super) fn chat_calls(response: &Place<'_>) -> Result<Calls, ProviderError> {
-    const EXPECTED: &str = "a response with `choices`, a choice, an assistant message, or its `tool_calls`";
+    const EXPECTED: &str =
+        "a response with `choices`, a choice, an assistant message, or its `tool_calls`";
     if response.value.is_array() {
         return chat_list(response);
     }
     let (choice, message) = match response.get("choices") {
         Some(choices) => match choices.only("one choice: pass only the choice that you use")? {
             Some(choice) => {
-                let message =
-                    choice.need("message", "the message of a choice; put a streamed answer together first")?;
+                let message = choice.need(
+                    "message",
+                    "the message of a choice; put a streamed answer together first",
+                )?;
                 (choice, message)
             }
             None => return Ok(Calls::default()),
@@ -99,12 +123,15 @@ fn has(place: &Place<'_>, name: &str) -> bool {
 pub(super) fn chat_list(list: &Place<'_>) -> Result<Calls, ProviderError> {
     let calls = list.items("a list of tool calls")?;
     let is_function = |call: &Place<'_>| {
-        let is_bare = !has(call, "type") && (has(call, "function") || !(has(call, "name") || has(call, "choices")));
+        let is_bare = !has(call, "type")
+            && (has(call, "function") || !(has(call, "name") || has(call, "choices")));
         call.says("type", "function") || (is_bare && call.value.is_object())
     };
     let functions = Place::calls_among(calls, is_function)?;
     if has_pieces(&functions) {
-        return Err(list.malformed("whole calls: these are pieces of a stream, to be put together by their `index`"));
+        return Err(list.malformed(
+            "whole calls: these are pieces of a stream, to be put together by their `index`",
+        ));
     }
     Ok(Calls::of(functions.iter().map(|call| {
         let function = call.need("function", "the function that is called");
@@ -117,13 +144,17 @@ fn has_pieces(calls: &[Place<'_>]) -> bool {
     let mut places = BTreeSet::new();
     calls.iter().any(|call| {
         let Some(index) = call.get("index") else { return false };
-        let member = |name: &str| call.value.get("function").and_then(|function| function.get(name));
+        let member =
+            |name: &str| call.value.get("function").and_then(|function| function.get(name));
         let is_whole = match member("arguments") {
             // Also with what no tree can hold: that call is refused alone.
             Some(Value::String(text)) => serde_json::from_str::<IgnoredAny>(text).is_ok(),
             arguments => arguments.is_some(),
         };
-        !has(call, "id") || member("name").is_none() || !is_whole || !places.insert(index.value.to_string())
+        !has(call, "id")
+            || member("name").is_none()
+            || !is_whole
+            || !places.insert(index.value.to_string())
     })
 }
 
@@ -138,9 +169,13 @@ pub(super) fn responses_calls(response: &Place<'_>) -> Result<Calls, ProviderErr
     let details = response.value.pointer("/incomplete_details/reason").and_then(Value::as_str);
     let cut = response.word("status", &RESPONSES_CUTS).map(|status| details.unwrap_or(status));
     Ok(Calls::of(calls.iter().map(|call| {
-        let is_unfinished = ["incomplete", "in_progress"].into_iter().any(|status| call.says("status", status));
-        let finished =
-            if is_unfinished { Err(call.malformed("a call that the model has finished")) } else { Ok(call.clone()) };
+        let is_unfinished =
+            ["incomplete", "in_progress"].into_iter().any(|status| call.says("status", status));
+        let finished = if is_unfinished {
+            Err(call.malformed("a call that the model has finished"))
+        } else {
+            Ok(call.clone())
+        };
         call.read(call.text("call_id", "the `call_id` of the call"), finished, "arguments")
     }))
     .cut(Provider::OpenAiResponses, cut))

@@ -11,7 +11,11 @@ use crate::outcome::{Media, Part, Resource, ResourceContent};
 const UNKNOWN_BYTES: &str = "application/octet-stream";
 
 /// The content and, in words, every part that does not travel `apart`.
-pub(super) fn text(message: &Message, apart: impl Fn(&Part) -> bool, notes: &mut Vec<Note>) -> String {
+pub(super) fn text(
+    message: &Message,
+    apart: impl Fn(&Part) -> bool,
+    notes: &mut Vec<Note>,
+) -> String {
     let mut pieces = vec![message.content.clone()];
     let others = message.parts.iter().enumerate().filter(|(_, part)| !apart(part));
     pieces.extend(others.map(|(index, part)| described(message, index, part, notes)));
@@ -20,10 +24,18 @@ pub(super) fn text(message: &Message, apart: impl Fn(&Part) -> bool, notes: &mut
 }
 
 /// A part in words, with a note if its bytes are left out.
-pub(super) fn described(message: &Message, index: usize, part: &Part, notes: &mut Vec<Note>) -> String {
+pub(super) fn described(
+    message: &Message,
+    index: usize,
+    part: &Part,
+    notes: &mut Vec<Note>,
+) -> String {
     if let Some(mime_type) = left_out(part) {
-        let reason =
-            if is_empty(part) { "it has no bytes" } else { "this API does not take it in the result of a tool" };
+        let reason = if is_empty(part) {
+            "it has no bytes"
+        } else {
+            "this API does not take it in the result of a tool"
+        };
         notes.push(Note {
             tool: message.name.clone(),
             pointer: format!("/parts/{index}"),
@@ -59,7 +71,8 @@ fn words(part: &Part) -> String {
     let unshown = |kind: &str, bytes: usize, mime_type: &str| {
         format!("[{kind} of {bytes} bytes ({mime_type}) that cannot be shown here]")
     };
-    let omitted = |kind: &str, media: &Media| unshown(kind, media.data.len(), media_type(&media.mime_type));
+    let omitted =
+        |kind: &str, media: &Media| unshown(kind, media.data.len(), media_type(&media.mime_type));
     match part {
         Part::Text { text } => text.clone(),
         Part::Image(media) => omitted("image", media),
@@ -82,7 +95,9 @@ fn words(part: &Part) -> String {
 /// An image of one of these types that has bytes.
 pub(super) fn image<'a>(part: &'a Part, types: &[&str]) -> Option<&'a Media> {
     match part {
-        Part::Image(media) => Some(media).filter(|media| !is_empty(part) && types.contains(&media.mime_type.as_str())),
+        Part::Image(media) => {
+            Some(media).filter(|media| !is_empty(part) && types.contains(&media.mime_type.as_str()))
+        }
         Part::Text { .. } | Part::Audio(_) | Part::Resource(_) | Part::ResourceLink { .. } => None,
     }
 }

@@ -35,19 +35,34 @@ impl<'a> Place<'a> {
     }
 
     /// A string that must be there and must say something.
-    pub(super) fn text(&self, name: &str, expected: &'static str) -> Result<&'a str, ProviderError> {
+    pub(super) fn text(
+        &self,
+        name: &str,
+        expected: &'static str,
+    ) -> Result<&'a str, ProviderError> {
         let place = self.need(name, expected)?;
-        place.value.as_str().filter(|text| !text.is_empty()).ok_or_else(|| place.malformed(expected))
+        place
+            .value
+            .as_str()
+            .filter(|text| !text.is_empty())
+            .ok_or_else(|| place.malformed(expected))
     }
 
     /// The items of a list.
     pub(super) fn items(&self, expected: &'static str) -> Result<Vec<Self>, ProviderError> {
         let items = self.value.as_array().ok_or_else(|| self.malformed(expected))?;
-        Ok(items.iter().enumerate().map(|(index, item)| self.inside(&index.to_string(), item)).collect())
+        Ok(items
+            .iter()
+            .enumerate()
+            .map(|(index, item)| self.inside(&index.to_string(), item))
+            .collect())
     }
 
     /// The calls among the items of a list. Other items are left out, unless one is a call in another form.
-    pub(super) fn calls_among(items: Vec<Self>, is_call: impl Fn(&Self) -> bool) -> Result<Vec<Self>, ProviderError> {
+    pub(super) fn calls_among(
+        items: Vec<Self>,
+        is_call: impl Fn(&Self) -> bool,
+    ) -> Result<Vec<Self>, ProviderError> {
         let (calls, others): (Vec<_>, Vec<_>) = items.into_iter().partition(is_call);
         others.iter().try_for_each(Self::check_is_own)?;
         Ok(calls)
@@ -55,7 +70,8 @@ impl<'a> Place<'a> {
 
     /// An item that is not a call may be anything but a call in another form.
     pub(super) fn check_is_own(&self) -> Result<(), ProviderError> {
-        const EXPECTED: &str = "an item of this form; it looks like a call in another form, or a piece of a stream";
+        const EXPECTED: &str =
+            "an item of this form; it looks like a call in another form, or a piece of a stream";
         if self.provider.is_foreign(self.value) { Err(self.malformed(EXPECTED)) } else { Ok(()) }
     }
 
@@ -77,7 +93,11 @@ impl<'a> Place<'a> {
     }
 
     pub(super) fn malformed(&self, expected: &'static str) -> ProviderError {
-        ProviderError::Malformed { provider: self.provider, pointer: self.pointer.clone(), expected }
+        ProviderError::Malformed {
+            provider: self.provider,
+            pointer: self.pointer.clone(),
+            expected,
+        }
     }
 
     /// The call at this place of a list, whose name and arguments stand at `function`.
@@ -87,7 +107,11 @@ impl<'a> Place<'a> {
         function: Result<Self, ProviderError>,
         arguments: &str,
     ) -> Read {
-        let name = function.as_ref().ok().and_then(|function| function.value.get("name")?.as_str()).map(str::to_owned);
+        let name = function
+            .as_ref()
+            .ok()
+            .and_then(|function| function.value.get("name")?.as_str())
+            .map(str::to_owned);
         let known = id.as_ref().ok().map(|id| (*id).to_owned());
         let call = id.and_then(|id| function?.call(id, arguments));
         call.map_err(|error| UnreadableCall::new(known.as_deref(), name.as_deref(), error))

@@ -37,7 +37,8 @@ const ONE: [&str; 11] = [
     "unevaluatedProperties",
 ];
 const LIST: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
-const MAP: [&str; 5] = ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
+const MAP: [&str; 5] =
+    ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
 /// Where a plain yes or no is what every API knows.
 const YES_OR_NO: [&str; 3] = ["additionalProperties", "unevaluatedItems", "unevaluatedProperties"];
 
@@ -59,7 +60,11 @@ pub(super) struct Rewrite<'a, 'n> {
 pub(super) type Open = Vec<String>;
 
 impl<'a, 'n> Rewrite<'a, 'n> {
-    pub(super) fn new(document: Option<&'a Value>, start: &'static str, changes: &'a mut Changes<'n>) -> Self {
+    pub(super) fn new(
+        document: Option<&'a Value>,
+        start: &'static str,
+        changes: &'a mut Changes<'n>,
+    ) -> Self {
         Self { document, start, changes, recursion: MAX_RECURSION, work: 0, levels: 0 }
     }
 
@@ -75,7 +80,9 @@ impl<'a, 'n> Rewrite<'a, 'n> {
             Some(schema) => self.flatten(schema, self.start, open)?,
         };
         self.expect_objects(&object)?;
-        while let Some((keyword, branches)) = ["anyOf", "oneOf"].iter().find_map(|word| object.remove_entry(*word)) {
+        while let Some((keyword, branches)) =
+            ["anyOf", "oneOf"].iter().find_map(|word| object.remove_entry(*word))
+        {
             self.spread(&mut object, &keyword, branches, open)?;
         }
         object.insert("type".into(), "object".into());
@@ -88,7 +95,9 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         let mut object = match self.document {
             None | Some(Value::Bool(true)) => Map::new(),
             Some(Value::Object(keywords)) => keywords.clone(),
-            Some(_) => return Err(self.changes.refusal(self.start, "no object can fit this schema")),
+            Some(_) => {
+                return Err(self.changes.refusal(self.start, "no object can fit this schema"));
+            }
         };
         self.expect_objects(&object)?;
         object.insert("type".into(), "object".into());
@@ -99,7 +108,10 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         if takes_objects(schema) {
             return Ok(());
         }
-        Err(self.changes.refusal(self.start, "no object can fit this schema, and only objects are allowed here"))
+        Err(self.changes.refusal(
+            self.start,
+            "no object can fit this schema, and only objects are allowed here",
+        ))
     }
 
     /// Whether only objects can fit the schema, as far as its top says so.
@@ -112,10 +124,15 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         if hops > MAX_HOPS || *looks > MAX_LOOKS {
             return false;
         }
-        let list = |keyword: &str| schema.get(keyword).and_then(Value::as_array).filter(|list| !list.is_empty());
+        let list = |keyword: &str| {
+            schema.get(keyword).and_then(Value::as_array).filter(|list| !list.is_empty())
+        };
         let mut promises = |branch: &Value| self.promises(branch, hops + 1, looks);
         schema.get("type").is_some_and(|kind| kind == "object")
-            || schema.get("$ref").and_then(|reference| self.target(reference)).is_some_and(&mut promises)
+            || schema
+                .get("$ref")
+                .and_then(|reference| self.target(reference))
+                .is_some_and(&mut promises)
             || list("allOf").is_some_and(|all| all.iter().any(&mut promises))
             || list("anyOf").is_some_and(|any| any.iter().all(&mut promises))
             || list("oneOf").is_some_and(|one| one.iter().all(&mut promises))
@@ -133,7 +150,8 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         self.spend(schema.to_string().len(), at)?;
         self.levels += 1;
         if self.levels > MAX_HOPS {
-            let problem = format!("more than {MAX_HOPS} `$ref` and `allOf` are nested in each other");
+            let problem =
+                format!("more than {MAX_HOPS} `$ref` and `allOf` are nested in each other");
             return Err(self.changes.refusal(at, &problem));
         }
         let mut flat = match schema {
@@ -146,7 +164,9 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         };
         // Two parts may well refer to the same place: only what leads there is a circle.
         let way = open.clone();
-        let count = |list: &[String], reference: &str| list.iter().filter(|followed| *followed == reference).count();
+        let count = |list: &[String], reference: &str| {
+            list.iter().filter(|followed| *followed == reference).count()
+        };
         let arrived = |open: &mut Open, followed: Open| {
             for reference in followed.iter().skip(way.len()) {
                 if count(open, reference) < count(&followed, reference) {
@@ -156,7 +176,9 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         };
         if let Some(reference) = flat.remove("$ref") {
             let Some((target, written)) = self.target(&reference).zip(reference.as_str()) else {
-                return Err(self.changes.refusal(&inside(at, "$ref"), "the `$ref` names no part of this schema"));
+                return Err(self
+                    .changes
+                    .refusal(&inside(at, "$ref"), "the `$ref` names no part of this schema"));
             };
             if count(&way, written) > self.recursion {
                 self.cut(&mut flat, target, written);
@@ -184,7 +206,10 @@ impl<'a, 'n> Rewrite<'a, 'n> {
     /// Writes of a schema that stands inside of itself too often its types, and words in the place of the rest.
     fn cut(&mut self, into: &mut Map<String, Value>, target: &Value, reference: &str) {
         let words = json!("More of the same form, which is not written out here.");
-        let kinds = target.get("type").cloned().or_else(|| target.get("properties").map(|_| json!("object")));
+        let kinds = target
+            .get("type")
+            .cloned()
+            .or_else(|| target.get("properties").map(|_| json!("object")));
         let kinds = kinds.map(|kinds| ("type".to_owned(), kinds));
         let place = format!("{}{}", self.start, reference.trim_start_matches('#'));
         let change = match self.recursion {
@@ -192,7 +217,11 @@ impl<'a, 'n> Rewrite<'a, 'n> {
             times => format!("written out inside of itself {times} times, and cut there"),
         };
         self.changes.note(&place, &change, "this list cannot hold a schema that refers to itself");
-        self.merge(into, kinds.into_iter().chain([("description".to_owned(), words)]).collect(), &place);
+        self.merge(
+            into,
+            kinds.into_iter().chain([("description".to_owned(), words)]).collect(),
+            &place,
+        );
     }
 
     /// Counts bytes of schema that are gone through or written twice.
@@ -201,7 +230,9 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         if self.work <= MAX_WORK {
             return Ok(());
         }
-        Err(self.changes.refusal(at, "the schema is too large with its references and alternatives expanded"))
+        Err(self
+            .changes
+            .refusal(at, "the schema is too large with its references and alternatives expanded"))
     }
 
     /// The subschema that a reference names.
@@ -240,11 +271,18 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         each_subschema(&mut plain, &mut spell_out);
         match first_dead_reference(&plain, &plain) {
             None => Ok(plain),
-            Some(_) if self.document.and_then(|document| first_dead_reference(document, document)).is_some() => {
+            Some(_)
+                if self
+                    .document
+                    .and_then(|document| first_dead_reference(document, document))
+                    .is_some() =>
+            {
                 Err(self.changes.refusal(self.start, "a `$ref` names no part of this schema"))
             }
             Some(reference) => {
-                let problem = format!("`{reference}` points at a part that is rewritten: move that part to `$defs`");
+                let problem = format!(
+                    "`{reference}` points at a part that is rewritten: move that part to `$defs`"
+                );
                 Err(self.changes.refusal(self.start, &problem))
             }
         }
@@ -297,8 +335,12 @@ pub(super) fn each_subschema(schema: &mut Value, look: &mut impl FnMut(&mut Map<
                 list.iter_mut().for_each(|inner| each_subschema(inner, look));
             }
             Value::Object(_) if ONE.contains(&keyword) => each_subschema(value, look),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
-            }
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_) => {}
         }
     }
     look(keywords);
@@ -316,9 +358,15 @@ fn spell_out(keywords: &mut Map<String, Value>) {
         match value {
             Value::Object(map) if MAP.contains(&keyword) => map.values_mut().for_each(spell),
             Value::Array(list) if LIST.contains(&keyword) => list.iter_mut().for_each(spell),
-            Value::Bool(_) if ONE.contains(&keyword) && !YES_OR_NO.contains(&keyword) => spell(value),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+            Value::Bool(_) if ONE.contains(&keyword) && !YES_OR_NO.contains(&keyword) => {
+                spell(value)
             }
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_) => {}
         }
     }
 }
@@ -326,7 +374,9 @@ fn spell_out(keywords: &mut Map<String, Value>) {
 fn has_reference(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(has_reference),
-        Value::Object(members) => members.iter().any(|(name, value)| name == "$ref" || has_reference(value)),
+        Value::Object(members) => {
+            members.iter().any(|(name, value)| name == "$ref" || has_reference(value))
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }

@@ -80,10 +80,14 @@ impl Case {
         match got {
             Ok(converted) => {
                 assert_eq!(Some(&converted.value), self.output.as_ref(), "{case}");
-                let pointers: Vec<_> = converted.notes.into_iter().map(|note| note.pointer).collect();
+                let pointers: Vec<_> =
+                    converted.notes.into_iter().map(|note| note.pointer).collect();
                 assert_eq!(pointers, self.notes, "{case}");
             }
-            Err(ProviderError::Inexpressible { pointer, .. } | ProviderError::Malformed { pointer, .. }) => {
+            Err(
+                ProviderError::Inexpressible { pointer, .. }
+                | ProviderError::Malformed { pointer, .. },
+            ) => {
                 assert_eq!(Some(pointer), self.error, "{case}");
             }
             Err(error) => panic!("{case}: {error}"),
@@ -131,7 +135,8 @@ fn calls_come_in() {
                     | ProviderError::UnknownForm
                     | ProviderError::AmbiguousForm { .. }) => panic!("{error}"),
                 }));
-                let calls = read.calls.into_iter().map(|call| json!([call.id, call.name, call.arguments]));
+                let calls =
+                    read.calls.into_iter().map(|call| json!([call.id, call.name, call.arguments]));
                 Converted { value: calls.collect(), notes: Vec::new() }
             });
             assert_eq!(unreadable, case.unreadable, "{provider}: {} {}", case.name, case.input);
@@ -148,9 +153,16 @@ fn the_form_of_a_payload_is_detected() {
         for case in payloads(provider).calls {
             let has_calls = provider.calls(&case.input).is_ok_and(|read| !read.calls.is_empty());
             // The parameters of MCP's request alone have the form of a call of our own.
-            let is_bare = provider == Provider::Mcp && case.input.get("params").is_none() && !case.input.is_array();
+            let is_bare = provider == Provider::Mcp
+                && case.input.get("params").is_none()
+                && !case.input.is_array();
             if has_calls && !is_bare {
-                assert_eq!(Provider::detect(&case.input), Ok(provider), "{provider}: {}", case.input);
+                assert_eq!(
+                    Provider::detect(&case.input),
+                    Ok(provider),
+                    "{provider}: {}",
+                    case.input
+                );
                 seen += 1;
             }
         }
@@ -161,7 +173,8 @@ fn the_form_of_a_payload_is_detected() {
 /// The answers of calls that cannot be read stand where the calls do.
 #[test]
 fn each_call_of_a_list_has_its_answer() {
-    let call = |id: Value, name: &str| json!({"id": id, "function": {"name": name, "arguments": "{}"}});
+    let call =
+        |id: Value, name: &str| json!({"id": id, "function": {"name": name, "arguments": "{}"}});
     let list = json!([
         call(json!("a"), ""),
         call(json!("b"), "t"),
@@ -171,10 +184,12 @@ fn each_call_of_a_list_has_its_answer() {
     ]);
     let read = Provider::OpenAi.calls(&list).unwrap();
     assert_eq!(read.calls, ["b", "e"].map(|id| ToolCall::new(id, "t", "{}")));
-    let places: Vec<_> = read.unreadable.iter().map(|call| (call.index, call.id.as_deref())).collect();
+    let places: Vec<_> =
+        read.unreadable.iter().map(|call| (call.index, call.id.as_deref())).collect();
     assert_eq!(places, [(0, Some("a")), (2, None), (3, Some("d"))]);
     let messages = read.answered(["b", "e"].map(|id| Message::new(id, "t", "ok")).into());
-    let answers: Vec<_> = messages.iter().map(|message| (message.tool_call_id.as_str(), message.is_error)).collect();
+    let answers: Vec<_> =
+        messages.iter().map(|message| (message.tool_call_id.as_str(), message.is_error)).collect();
     assert_eq!(answers, [("a", true), ("b", false), ("d", true), ("e", false)]);
     assert_eq!(
         messages[0].content,
@@ -198,9 +213,15 @@ fn names_are_known_and_slips_are_found() {
     for provider in Provider::ALL {
         assert_eq!(provider.name().parse(), Ok(provider));
     }
-    for (asked, hint) in [("antropic", "did you mean `anthropic`?"), ("mistral", "there are: openai, ")] {
+    for (asked, hint) in
+        [("antropic", "did you mean `anthropic`?"), ("mistral", "there are: openai, ")]
+    {
         let error = asked.parse::<Provider>().unwrap_err();
-        assert!(error.to_string().contains(asked) && error.hint().contains(hint), "{}", error.hint());
+        assert!(
+            error.to_string().contains(asked) && error.hint().contains(hint),
+            "{}",
+            error.hint()
+        );
     }
 }
 
@@ -214,7 +235,8 @@ fn gemini(member: Value) -> Result<(Value, Vec<String>), ProviderError> {
     }});
     let definition = Definition::new("t", "").unwrap().with_parameters(schema);
     let mut converted = Provider::Gemini.definitions([&definition])?;
-    let member = converted.value[0]["functionDeclarations"][0]["parameters"]["properties"]["x"].take();
+    let member =
+        converted.value[0]["functionDeclarations"][0]["parameters"]["properties"]["x"].take();
     let short = |note: Note| note.pointer.replace("/parameters/properties/x", "");
     Ok((member, converted.notes.into_iter().map(short).collect()))
 }
@@ -256,10 +278,22 @@ fn gemini_schemas() {
             vec!["/anyOf/0"],
         ),
         (json!({"const": "fixed"}), json!({"type": "STRING", "enum": ["fixed"]}), vec![]),
-        (json!({"enum": ["a", null]}), json!({"type": "STRING", "enum": ["a"], "nullable": true}), vec![]),
+        (
+            json!({"enum": ["a", null]}),
+            json!({"type": "STRING", "enum": ["a"], "nullable": true}),
+            vec![],
+        ),
         (json!({"enum": [true, false]}), json!({"type": "BOOLEAN"}), vec![]),
-        (json!({"enum": [1, 2]}), json!({"type": "INTEGER", "description": "enum: [1,2]"}), vec!["/enum"]),
-        (json!({"enum": ["", "a"]}), json!({"type": "STRING", "description": "enum: [\"\",\"a\"]"}), vec!["/enum"]),
+        (
+            json!({"enum": [1, 2]}),
+            json!({"type": "INTEGER", "description": "enum: [1,2]"}),
+            vec!["/enum"],
+        ),
+        (
+            json!({"enum": ["", "a"]}),
+            json!({"type": "STRING", "description": "enum: [\"\",\"a\"]"}),
+            vec!["/enum"],
+        ),
         (
             json!({"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": 9, "maximum": 5}),
             json!({"type": "INTEGER", "minimum": 1, "maximum": 5}),
@@ -270,7 +304,11 @@ fn gemini_schemas() {
             json!({"type": "NUMBER", "minimum": 0.5, "description": "Big.\nexclusiveMinimum: 0.5"}),
             vec!["/exclusiveMinimum"],
         ),
-        (json!({"type": "string", "format": "date-time"}), json!({"type": "STRING", "format": "date-time"}), vec![]),
+        (
+            json!({"type": "string", "format": "date-time"}),
+            json!({"type": "STRING", "format": "date-time"}),
+            vec![],
+        ),
         (
             json!({"type": "string", "format": "uri"}),
             json!({"type": "STRING", "description": "format: \"uri\""}),
@@ -319,7 +357,8 @@ fn gemini_schemas() {
 
 #[test]
 fn what_gemini_cannot_say_is_refused() {
-    let nested = |levels| (0..levels).fold(json!({"type": "string"}), |inner, _| json!({"items": inner}));
+    let nested =
+        |levels| (0..levels).fold(json!({"type": "string"}), |inner, _| json!({"items": inner}));
     for (member, problem) in [
         (json!({"$ref": "#/$defs/Missing"}), "names no part"),
         (json!({"$ref": "https://example.com/schema"}), "names no part"),
@@ -345,8 +384,9 @@ fn hostile_schemas_are_refused() {
         defs["l60"] = json!({"type": "object"});
         json!({"$defs": defs, "properties": {"x": {"$ref": "#/$defs/l0"}}, "allOf": [{"$ref": "#/$defs/l0"}]})
     };
-    let chain: serde_json::Map<_, _> =
-        (0..900).map(|n| (format!("d{n}"), json!({"allOf": [{"$ref": format!("#/$defs/d{}", n + 1)}]}))).collect();
+    let chain: serde_json::Map<_, _> = (0..900)
+        .map(|n| (format!("d{n}"), json!({"allOf": [{"$ref": format!("#/$defs/d{}", n + 1)}]})))
+        .collect();
     let wide: Vec<_> = (0..2000).map(|n| json!({"const": format!("{n}")})).collect();
     for schema in [
         doubling("allOf"),
@@ -356,7 +396,8 @@ fn hostile_schemas_are_refused() {
         json!({"properties": {"x": {"description": "x".repeat(30_000), "oneOf": wide}}}),
         (0..3000).fold(json!({}), |inner, _| json!({ "not": inner })),
     ] {
-        let definition = Definition::new("t", "").unwrap().with_parameters(schema.clone()).with_output(schema);
+        let definition =
+            Definition::new("t", "").unwrap().with_parameters(schema.clone()).with_output(schema);
         assert!(Provider::Gemini.definitions([&definition]).is_err());
         for provider in Provider::ALL {
             // Some of them may pass where references stay: what counts is that all of them return.
@@ -371,5 +412,8 @@ fn a_reference_into_a_rewritten_part_is_refused() {
     let definition = Definition::new("t", "").unwrap().with_parameters(schema);
     let error = Provider::OpenAi.definitions([&definition]).unwrap_err();
     assert!(error.to_string().contains("move that part to `$defs`"), "{error}");
-    assert!(Provider::Mcp.definitions([&definition]).is_ok() && Provider::Gemini.definitions([&definition]).is_ok());
+    assert!(
+        Provider::Mcp.definitions([&definition]).is_ok()
+            && Provider::Gemini.definitions([&definition]).is_ok()
+    );
 }

@@ -198,7 +198,14 @@ impl Fault {
 
     /// A fault of this kind at this JSON pointer, empty for the whole value.
     pub fn of_kind(path: impl Into<String>, kind: FaultKind) -> Self {
-        Self { path: path.into(), kind, in_alternative: false, got: None, nearest: None, hint: None }
+        Self {
+            path: path.into(),
+            kind,
+            in_alternative: false,
+            got: None,
+            nearest: None,
+            hint: None,
+        }
     }
 
     /// The faults that a handler's own check reports. Bounded, like all text of a stranger.
@@ -211,7 +218,9 @@ impl Fault {
             }
             Self::new("", shown)
         });
-        spelled.chain((more > 0).then(|| Self::of_kind("", FaultKind::More { count: more }))).collect()
+        spelled
+            .chain((more > 0).then(|| Self::of_kind("", FaultKind::More { count: more })))
+            .collect()
     }
 
     /// With what is there instead, shortened by the caller.
@@ -336,7 +345,8 @@ struct Written {
 
 impl<'de> Deserialize<'de> for Fault {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Written { path, in_alternative, got, nearest, hint, kind } = Written::deserialize(deserializer)?;
+        let Written { path, in_alternative, got, nearest, hint, kind } =
+            Written::deserialize(deserializer)?;
         // A code of a later version still has its sentence.
         let rule = || Some(FaultKind::Rule { message: kind.get("expected")?.as_str()?.to_owned() });
         let kind = FaultKind::deserialize(&kind).ok().or_else(rule);

@@ -23,8 +23,14 @@ fn every_refusal_says_what_to_do() {
     assert_eq!(all.iter().map(Refusal::kind).collect::<Vec<_>>(), KINDS);
     for refusal in all {
         let hint = refusal.hint();
-        assert!(!hint.is_empty() && !hint.ends_with('.') && !hint.contains('\n'), "{refusal}: {hint}");
-        assert!(!refusal.to_string().contains(hint) || matches!(refusal, Refusal::Resume(_)), "{refusal}: {hint}");
+        assert!(
+            !hint.is_empty() && !hint.ends_with('.') && !hint.contains('\n'),
+            "{refusal}: {hint}"
+        );
+        assert!(
+            !refusal.to_string().contains(hint) || matches!(refusal, Refusal::Resume(_)),
+            "{refusal}: {hint}"
+        );
     }
 }
 
@@ -41,7 +47,9 @@ fn a_handlers_problems_are_bounded_and_the_rest_counted() {
 #[test]
 fn a_fault_without_a_known_code_has_its_sentence() {
     for code in ["", r#""code": "of_tomorrow", "#] {
-        let read: Fault = serde_json::from_str(&format!(r#"{{"path": "/a", {code}"expected": "a number"}}"#)).unwrap();
+        let read: Fault =
+            serde_json::from_str(&format!(r#"{{"path": "/a", {code}"expected": "a number"}}"#))
+                .unwrap();
         assert_eq!(read, Fault::new("/a", "a number"));
     }
     assert!(serde_json::from_str::<Fault>(r#"{"path": "/a", "code": "of_tomorrow"}"#).is_err());

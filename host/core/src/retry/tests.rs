@@ -27,7 +27,11 @@ fn schedules() {
         (Retry::fixed(SECOND), [900; 7]),
         (Retry::exponential(Duration::ZERO), [0; 7]),
     ] {
-        assert_eq!(delays(&retry.clone().with_max_delay(longest), &mut Rng::with_seed(1)), expected, "{retry:?}");
+        assert_eq!(
+            delays(&retry.clone().with_max_delay(longest), &mut Rng::with_seed(1)),
+            expected,
+            "{retry:?}"
+        );
     }
     let unbounded = Retry::exponential(Duration::MAX).with_max_delay(Duration::MAX);
     assert_eq!(unbounded.delay(u32::MAX, &mut Rng::with_seed(1)), Duration::MAX);
@@ -40,7 +44,10 @@ fn jitter_is_the_upper_half_and_repeats_with_its_seed() {
     let draw = |seed| delays(&jitter, &mut Rng::with_seed(seed));
     for seed in 0..100 {
         let drawn = draw(seed);
-        assert!(drawn.iter().zip(&full).all(|(drawn, full)| (full / 2..=*full).contains(drawn)), "{drawn:?}");
+        assert!(
+            drawn.iter().zip(&full).all(|(drawn, full)| (full / 2..=*full).contains(drawn)),
+            "{drawn:?}"
+        );
         assert_eq!(drawn, draw(seed));
     }
     assert_ne!(draw(1), draw(2));
@@ -49,7 +56,11 @@ fn jitter_is_the_upper_half_and_repeats_with_its_seed() {
 }
 
 /// How a call ends, and which attempts it makes, when.
-async fn run(script: &[Say], retry: Retry, timeout: Duration) -> (CallResult, Vec<(Option<u32>, u128)>) {
+async fn run(
+    script: &[Say],
+    retry: Retry,
+    timeout: Duration,
+) -> (CallResult, Vec<(Option<u32>, u128)>) {
     let clock = ManualClock::automatic();
     let scripted = Scripted::new(&clock, script);
     let tool = scripted.tool().with_retry(retry.with_clock(Arc::new(clock.clone())));
@@ -80,7 +91,8 @@ async fn only_what_may_pass_is_tried_again() {
         let (result, calls) = run(script, Retry::fixed(SECOND), SECOND * 30).await;
         let at: Vec<_> = calls.iter().map(|(_, at)| *at).collect();
         assert_eq!(at, expected, "{script:?}");
-        let (said, _) = run(&script[calls.len() - 1..], Retry::fixed(SECOND).with_attempts(0), SECOND).await;
+        let (said, _) =
+            run(&script[calls.len() - 1..], Retry::fixed(SECOND).with_attempts(0), SECOND).await;
         assert_eq!(result, said, "{script:?}: the last attempt counts");
     }
 }
@@ -89,7 +101,8 @@ async fn only_what_may_pass_is_tried_again() {
 async fn attempts_are_counted_and_bounded() {
     let (_, calls) = run(&[Busy], Retry::linear(SECOND).with_attempts(4), SECOND * 30).await;
     assert_eq!(calls, [(Some(1), 0), (Some(2), 1000), (Some(3), 3000), (Some(4), 6000)]);
-    let (_, calls) = run(&[Busy], Retry::fixed(Duration::ZERO).with_attempts(u32::MAX), SECOND).await;
+    let (_, calls) =
+        run(&[Busy], Retry::fixed(Duration::ZERO).with_attempts(u32::MAX), SECOND).await;
     assert_eq!(calls.len(), MAX_ATTEMPTS as usize);
 }
 
@@ -137,15 +150,21 @@ fn a_cancelled_call_is_not_tried_again() {
 async fn a_sleep_ends_at_the_deadline() {
     let clock = ManualClock::new();
     let scripted = Scripted::new(&clock, &[Busy, Ok]);
-    let tool = scripted.tool().with_retry(Retry::fixed(Duration::from_nanos(1)).with_clock(Arc::new(clock.clone())));
-    let result = tool.handler().unwrap().call(Arc::new(invocation(&clock, Duration::from_nanos(2)))).await;
+    let tool = scripted
+        .tool()
+        .with_retry(Retry::fixed(Duration::from_nanos(1)).with_clock(Arc::new(clock.clone())));
+    let result =
+        tool.handler().unwrap().call(Arc::new(invocation(&clock, Duration::from_nanos(2)))).await;
     assert!(Failure::of(&result).is_some_and(|failure| failure.is_retryable()));
     assert_eq!(scripted.calls().len(), 1);
 }
 
 #[tokio::test]
 async fn everything_else_is_the_handlers_own() {
-    assert_delegates(&Scripted::new(&ManualClock::new(), &[Ok]).tool().with_retry(Retry::fixed(SECOND))).await;
+    assert_delegates(
+        &Scripted::new(&ManualClock::new(), &[Ok]).tool().with_retry(Retry::fixed(SECOND)),
+    )
+    .await;
 }
 
 /// Real time: an attempt that hangs passes its own, and the next one answers. The call's deadline ends them all.
@@ -153,7 +172,8 @@ async fn everything_else_is_the_handlers_own() {
 async fn an_attempt_has_a_time_of_its_own() {
     let clock = ManualClock::automatic();
     let short = Duration::from_millis(20);
-    let retry = || Retry::fixed(SECOND).with_clock(Arc::new(clock.clone())).with_attempt_timeout(short);
+    let retry =
+        || Retry::fixed(SECOND).with_clock(Arc::new(clock.clone())).with_attempt_timeout(short);
     let made = async |retry: Retry, script: &[Say], timeout| {
         let scripted = Scripted::new(&clock, script);
         let tool = scripted.tool().with_retry(retry);

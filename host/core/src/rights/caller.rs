@@ -31,7 +31,9 @@ impl Rights {
             Request::Environment { name } => {
                 own.environment.get(name.as_ref()) == others.environment.get(name.as_ref())
             }
-            Request::Secret { name } => own.secrets.get(name.as_ref()) == others.secrets.get(name.as_ref()),
+            Request::Secret { name } => {
+                own.secrets.get(name.as_ref()) == others.secrets.get(name.as_ref())
+            }
             Request::Reveal { .. } => true,
             Request::Key { .. } | Request::Keys { .. } => self.store() == caller.store(),
         }
@@ -40,7 +42,9 @@ impl Rights {
     /// All overlays, those of the tools that led to the call included.
     pub(super) fn overlays(&self) -> impl Iterator<Item = &Arc<Overlay>> {
         let chain = std::iter::successors(Some(self), |rights| rights.caller.as_deref());
-        chain.flat_map(|rights| [&rights.declared, &rights.tool, &rights.tenant, &rights.call]).flatten()
+        chain
+            .flat_map(|rights| [&rights.declared, &rights.tool, &rights.tenant, &rights.call])
+            .flatten()
     }
 
     /// The private networks that a request may go to.
@@ -51,7 +55,9 @@ impl Rights {
             None => networks.collect(),
             Some(caller) => {
                 let others = caller.private_networks(method, target);
-                networks.filter(|network| others.iter().any(|other| other.contains(network))).collect()
+                networks
+                    .filter(|network| others.iter().any(|other| other.contains(network)))
+                    .collect()
             }
         }
     }
@@ -60,7 +66,8 @@ impl Rights {
 /// Where on the host a path of the tool's leads, as the directory that it is in and the rest.
 fn host_path<'a>(grants: &'a Grants, path: &'a str) -> Option<(&'a std::path::Path, &'a str)> {
     let holds = |directory: &&Directory| is_below(path, &directory.name);
-    let directory = grants.directories.iter().filter(holds).max_by_key(|directory| directory.name.len())?;
+    let directory =
+        grants.directories.iter().filter(holds).max_by_key(|directory| directory.name.len())?;
     Some((&directory.path, path.get(directory.name.len()..)?))
 }
 
@@ -78,7 +85,9 @@ mod tests {
         grants.http.push(bound_to.parse().unwrap());
         grants.directories.push(Directory::new("/data", path, Access::Write).unwrap());
         grants.environment.insert("LANG".into(), language.into());
-        grants.secrets.insert(SECRET.into(), SecretUse::new(bound_to.parse().unwrap(), Placed::Bearer));
+        grants
+            .secrets
+            .insert(SECRET.into(), SecretUse::new(bound_to.parse().unwrap(), Placed::Bearer));
         grants.keys.push("write notes/*".parse().unwrap());
         grants.invoke.push("own other".parse().unwrap());
         grants.store = Some(name.into());
@@ -115,11 +124,16 @@ mod tests {
         assert!(left(&all(), Rights::default()).is_empty(), "a caller without rights");
         // Keys are each component's own.
         let same = rights("caller", "/srv/a", "C", "https://a.example");
-        let but_keys: Vec<_> = ALL.iter().copied().filter(|request| !request.starts_with("kv")).collect();
+        let but_keys: Vec<_> =
+            ALL.iter().copied().filter(|request| !request.starts_with("kv")).collect();
         assert_eq!(left(&all(), same), but_keys);
         assert_eq!(left(&all(), all()), ALL, "tools of one component");
         let others = rights("caller", "/srv/b", "D", "https://b.example");
-        assert_eq!(left(&all(), others), ["invoke other", "invoke own other"], "the same words for other things");
+        assert_eq!(
+            left(&all(), others),
+            ["invoke other", "invoke own other"],
+            "the same words for other things"
+        );
         // It goes on through the chain.
         let between = all().within_caller(Some(Arc::default()));
         assert!(left(&all(), between).is_empty());
@@ -127,10 +141,16 @@ mod tests {
 
     #[test]
     fn paths_are_opened_where_every_tool_of_the_chain_may() {
-        let overlay = Overlay { files: Some(vec!["read /data/in".parse().unwrap()]), ..Overlay::default() };
-        let caller = rights("caller", "/srv/a", "C", "https://a.example").narrowed(None, Some(Arc::new(overlay)));
-        let called = rights("called", "/srv/a", "C", "https://a.example").within_caller(Some(Arc::new(caller)));
-        assert_eq!(called.openings("/data", Access::Write), [("/data/in".to_owned(), Access::Read)]);
+        let overlay =
+            Overlay { files: Some(vec!["read /data/in".parse().unwrap()]), ..Overlay::default() };
+        let caller = rights("caller", "/srv/a", "C", "https://a.example")
+            .narrowed(None, Some(Arc::new(overlay)));
+        let called = rights("called", "/srv/a", "C", "https://a.example")
+            .within_caller(Some(Arc::new(caller)));
+        assert_eq!(
+            called.openings("/data", Access::Write),
+            [("/data/in".to_owned(), Access::Read)]
+        );
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::grants::{Access, BadRule, GrantKind, Grants, HttpRule, Method, Overlay, SCRATCH, TEMPORARY, Target};
+use crate::grants::{
+    Access, BadRule, GrantKind, Grants, HttpRule, Method, Overlay, SCRATCH, TEMPORARY, Target,
+};
 
 /// One thing that a tool asks for.
 ///
@@ -74,8 +76,10 @@ impl Request<'_> {
                     `kv read KEY` or `invoke TOOL`";
         let fault = |problem: String| BadRule::new(text, problem, hint);
         let split = |text: &str| {
-            let (word, rest) =
-                text.trim_matches(' ').split_once(' ').ok_or_else(|| fault("not a valid request".into()))?;
+            let (word, rest) = text
+                .trim_matches(' ')
+                .split_once(' ')
+                .ok_or_else(|| fault("not a valid request".into()))?;
             Ok((word.to_owned(), rest.trim_matches(' ').to_owned()))
         };
         let access = |word: &str| match word {
@@ -88,8 +92,9 @@ impl Request<'_> {
             Ok(Request::File { access, path: path.into() })
         };
         let http = |method: &str, target: &str| {
-            let method = Method::parse(method)
-                .ok_or_else(|| fault(format!("`{method}` is neither an HTTP method nor another kind of request")))?;
+            let method = Method::parse(method).ok_or_else(|| {
+                fault(format!("`{method}` is neither an HTTP method nor another kind of request"))
+            })?;
             let target = Target::parse(target).map_err(|problem| fault(problem.to_string()))?;
             Ok(Request::Http { method, target: Cow::Owned(target) })
         };
@@ -104,8 +109,9 @@ impl Request<'_> {
             GrantKind::Http => split(&rest).and_then(|(method, target)| http(&method, &target)),
             GrantKind::Directories => {
                 let (word, path) = split(&rest)?;
-                let access = access(&word)
-                    .ok_or_else(|| fault(format!("a path needs `read` or `write` in front, and not `{word}`")))?;
+                let access = access(&word).ok_or_else(|| {
+                    fault(format!("a path needs `read` or `write` in front, and not `{word}`"))
+                })?;
                 file(access, path)
             }
             GrantKind::Environment => Ok(Request::Environment { name: rest.into() }),
@@ -116,15 +122,22 @@ impl Request<'_> {
                 let (word, key) = rest.split_once(' ').unwrap_or((&rest, ""));
                 match (access(word).filter(|_| !key.is_empty()), word) {
                     (Some(access), _) => Ok(Request::Key { access, key: key.to_owned().into() }),
-                    (None, "list") => Ok(Request::Keys { prefix: key.trim_end_matches('*').to_owned().into() }),
-                    (None, _) => Err(fault("write `kv read KEY`, `kv write KEY` or `kv list PREFIX`".into())),
+                    (None, "list") => {
+                        Ok(Request::Keys { prefix: key.trim_end_matches('*').to_owned().into() })
+                    }
+                    (None, _) => {
+                        Err(fault("write `kv read KEY`, `kv write KEY` or `kv list PREFIX`".into()))
+                    }
                 }
             }
             GrantKind::Invoke => {
-                let (own, tool) = rest.strip_prefix("own ").map_or((false, rest.as_str()), |tool| (true, tool));
+                let (own, tool) =
+                    rest.strip_prefix("own ").map_or((false, rest.as_str()), |tool| (true, tool));
                 Ok(Request::Invoke { tool: tool.to_owned().into(), own })
             }
-            GrantKind::Scratch => Err(fault("of the scratch directory, name a path in it: `write /scratch/x`".into())),
+            GrantKind::Scratch => {
+                Err(fault("of the scratch directory, name a path in it: `write /scratch/x`".into()))
+            }
         }
     }
 
@@ -151,7 +164,9 @@ impl Request<'_> {
         match self {
             Self::Http { method, target } => HttpRule::smallest(*method, target).to_string(),
             Self::File { access, path } => format!("{access} {path}"),
-            Self::Environment { name } | Self::Secret { name } | Self::Reveal { name } => name.to_string(),
+            Self::Environment { name } | Self::Secret { name } | Self::Reveal { name } => {
+                name.to_string()
+            }
             Self::Key { access, key } => format!("{access} {key}"),
             Self::Keys { prefix } => format!("read {prefix}*"),
             Self::Invoke { tool, own } => format!("{}{tool}", if *own { "own " } else { "" }),
@@ -161,22 +176,31 @@ impl Request<'_> {
     /// Whether an embedder's grants cover it.
     pub(super) fn is_granted(&self, grants: &Grants) -> bool {
         match self {
-            Self::Http { method, target } => grants.http.iter().any(|rule| rule.covers(*method, target)),
+            Self::Http { method, target } => {
+                grants.http.iter().any(|rule| rule.covers(*method, target))
+            }
             Self::File { access, path } => {
-                let covers = |name: &str, granted| *access <= granted && crate::grants::is_below(path, name);
-                let within = grants.directories.iter().any(|directory| covers(&directory.name, directory.access));
+                let covers =
+                    |name: &str, granted| *access <= granted && crate::grants::is_below(path, name);
+                let within = grants
+                    .directories
+                    .iter()
+                    .any(|directory| covers(&directory.name, directory.access));
                 let is_temporary = covers(TEMPORARY, Access::Write)
                     && !grants.directories.iter().any(|directory| {
                         crate::grants::is_below(TEMPORARY, &directory.name)
                             || crate::grants::is_below(path, &directory.name)
                     });
-                within || grants.scratch.is_some() && (covers(SCRATCH, Access::Write) || is_temporary)
+                within
+                    || grants.scratch.is_some() && (covers(SCRATCH, Access::Write) || is_temporary)
             }
             Self::Environment { name } => grants.environment.contains_key(name.as_ref()),
             Self::Secret { name } => grants.secrets.contains_key(name.as_ref()),
             Self::Reveal { name } => grants.reveal.contains(name.as_ref()),
             Self::Key { access, key } => grants.keys.iter().any(|rule| rule.covers(*access, key)),
-            Self::Keys { prefix } => grants.keys.iter().any(|rule| rule.covers_prefix(Access::Read, prefix)),
+            Self::Keys { prefix } => {
+                grants.keys.iter().any(|rule| rule.covers_prefix(Access::Read, prefix))
+            }
             Self::Invoke { tool, own } => grants.invoke.iter().any(|rule| rule.covers(tool, *own)),
         }
     }
@@ -184,27 +208,36 @@ impl Request<'_> {
     /// Whether an overlay leaves it.
     pub(super) fn within(&self, overlay: &Overlay) -> bool {
         match self {
-            Self::Http { method, target } => {
-                overlay.http.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.covers(*method, target)))
-            }
-            Self::File { access, path } => {
-                overlay.files.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.covers(*access, path)))
-            }
+            Self::Http { method, target } => overlay
+                .http
+                .as_ref()
+                .is_none_or(|rules| rules.iter().any(|rule| rule.covers(*method, target))),
+            Self::File { access, path } => overlay
+                .files
+                .as_ref()
+                .is_none_or(|rules| rules.iter().any(|rule| rule.covers(*access, path))),
             Self::Environment { name } => {
                 overlay.environment.as_ref().is_none_or(|names| names.contains(name.as_ref()))
             }
-            Self::Secret { name } => overlay.secrets.as_ref().is_none_or(|names| names.contains(name.as_ref())),
-            Self::Reveal { name } => overlay.reveal.as_ref().is_none_or(|names| names.contains(name.as_ref())),
-            Self::Key { access, key } => {
-                overlay.keys.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.covers(*access, key)))
+            Self::Secret { name } => {
+                overlay.secrets.as_ref().is_none_or(|names| names.contains(name.as_ref()))
             }
+            Self::Reveal { name } => {
+                overlay.reveal.as_ref().is_none_or(|names| names.contains(name.as_ref()))
+            }
+            Self::Key { access, key } => overlay
+                .keys
+                .as_ref()
+                .is_none_or(|rules| rules.iter().any(|rule| rule.covers(*access, key))),
             Self::Keys { prefix } => {
-                let covers = |rule: &crate::grants::KeyRule| rule.covers_prefix(Access::Read, prefix);
+                let covers =
+                    |rule: &crate::grants::KeyRule| rule.covers_prefix(Access::Read, prefix);
                 overlay.keys.as_ref().is_none_or(|rules| rules.iter().any(covers))
             }
-            Self::Invoke { tool, own } => {
-                overlay.invoke.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.covers(tool, *own)))
-            }
+            Self::Invoke { tool, own } => overlay
+                .invoke
+                .as_ref()
+                .is_none_or(|rules| rules.iter().any(|rule| rule.covers(tool, *own))),
         }
     }
 }
@@ -213,7 +246,9 @@ impl fmt::Display for Request<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             // Without the query: it may hold what must not be read in a log.
-            Self::Http { method, target } => write!(f, "{} {}{}", method.as_str(), target.origin(), target.path()),
+            Self::Http { method, target } => {
+                write!(f, "{} {}{}", method.as_str(), target.origin(), target.path())
+            }
             Self::File { access, path } => write!(f, "{access} {path}"),
             Self::Environment { name } => write!(f, "environment {name}"),
             Self::Secret { name } => write!(f, "secret {name}"),
@@ -221,7 +256,9 @@ impl fmt::Display for Request<'_> {
             Self::Key { access, key } => write!(f, "kv {access} {key}"),
             Self::Keys { prefix } if prefix.is_empty() => f.write_str("kv list"),
             Self::Keys { prefix } => write!(f, "kv list {prefix}"),
-            Self::Invoke { tool, own } => write!(f, "invoke {}{tool}", if *own { "own " } else { "" }),
+            Self::Invoke { tool, own } => {
+                write!(f, "invoke {}{tool}", if *own { "own " } else { "" })
+            }
         }
     }
 }

@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ANY_TOOL, Request};
 use crate::definition::Need;
-use crate::grants::{Access, HttpRule, SCRATCH, TEMPORARY, Target, is_below, is_metadata_service, private_networks};
+use crate::grants::{
+    Access, HttpRule, SCRATCH, TEMPORARY, Target, is_below, is_metadata_service, private_networks,
+};
 
 /// The text in a suggested line that the operator has to replace.
 pub const PLACEHOLDER: &str = "…";
@@ -162,7 +164,9 @@ impl Suggestion {
 
     fn add_rule(&mut self, rule: &str) {
         let networks = self.http.entry(rule.to_owned()).or_default();
-        let Ok(target) = Target::parse(rule.split_once(' ').map_or(rule, |(_, url)| url)) else { return };
+        let Ok(target) = Target::parse(rule.split_once(' ').map_or(rule, |(_, url)| url)) else {
+            return;
+        };
         let host = target.host();
         networks.extend(private_networks(&host).iter().map(ToString::to_string));
         if is_metadata_service(&host) {
@@ -180,7 +184,10 @@ impl Suggestion {
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let directory = |(name, access): (&String, &Access)| directory(name, *access, PLACEHOLDER);
-        let secrets = self.secrets.keys().map(|name| format!("{} = {{ for = \"{PLACEHOLDER}\" }}", key(name)));
+        let secrets = self
+            .secrets
+            .keys()
+            .map(|name| format!("{} = {{ for = \"{PLACEHOLDER}\" }}", key(name)));
         lines(self.entries(self.directories.iter().map(directory).collect(), secrets.collect()))
     }
 
@@ -196,11 +203,20 @@ impl Suggestion {
     /// `secrets` belong in a table, the others in a list.
     #[must_use]
     pub fn additions(&self) -> Vec<(&'static str, Vec<String>)> {
-        let directories = self.directories.iter().map(|(name, access)| directory(name, *access, beside(name)));
+        let directories =
+            self.directories.iter().map(|(name, access)| directory(name, *access, beside(name)));
         let names: BTreeSet<_> = self.secrets.keys().chain(&self.reveal).collect();
         let secrets = names.into_iter().map(|name| {
-            let bound = self.secrets.get(name).map(|rules| format!("for = {}, ", toml_text(&self.bound_to(rules))));
-            format!("{} = {{ {}from = {{ env = {} }} }}", key(name), bound.unwrap_or_default(), toml_text(name))
+            let bound = self
+                .secrets
+                .get(name)
+                .map(|rules| format!("for = {}, ", toml_text(&self.bound_to(rules))));
+            format!(
+                "{} = {{ {}from = {{ env = {} }} }}",
+                key(name),
+                bound.unwrap_or_default(),
+                toml_text(name)
+            )
         });
         self.entries(directories.collect(), secrets.collect())
     }
@@ -214,10 +230,9 @@ impl Suggestion {
                 beside(name)
             )
         });
-        let variables = self
-            .environment
-            .iter()
-            .map(|name| format!("environment variable `{name}`: write its value in place of `{PLACEHOLDER}`"));
+        let variables = self.environment.iter().map(|name| {
+            format!("environment variable `{name}`: write its value in place of `{PLACEHOLDER}`")
+        });
         let names: BTreeSet<_> = self.secrets.keys().chain(&self.reveal).collect();
         let secrets = names.into_iter().map(|name| {
             let is_unbound = self.secrets.get(name).is_some_and(|rules| self.bound_to(rules) == PLACEHOLDER);
@@ -261,7 +276,8 @@ impl Suggestion {
     fn bound_to(&self, rules: &BTreeSet<String>) -> String {
         let mut methods = BTreeSet::new();
         let mut origins = BTreeSet::new();
-        let all: Vec<_> = if rules.is_empty() { self.http.keys().collect() } else { rules.iter().collect() };
+        let all: Vec<_> =
+            if rules.is_empty() { self.http.keys().collect() } else { rules.iter().collect() };
         if let [only] = all.as_slice() {
             return (*only).clone();
         }
@@ -269,7 +285,10 @@ impl Suggestion {
             let (named, place) = rule.split_once(' ').unwrap_or(("GET,HEAD", rule));
             methods.extend(named.split(','));
             let host = place.find("://").map_or(0, |at| at + 3);
-            let end = place.get(host..).and_then(|rest| rest.find('/')).map_or(place.len(), |at| host + at);
+            let end = place
+                .get(host..)
+                .and_then(|rest| rest.find('/'))
+                .map_or(place.len(), |at| host + at);
             origins.extend(place.get(..end));
         }
         match origins.iter().collect::<Vec<_>>().as_slice() {
@@ -279,18 +298,26 @@ impl Suggestion {
     }
 
     /// What there is of each kind, in the order in which it is printed.
-    fn entries(&self, directories: Vec<String>, secrets: Vec<String>) -> Vec<(&'static str, Vec<String>)> {
+    fn entries(
+        &self,
+        directories: Vec<String>,
+        secrets: Vec<String>,
+    ) -> Vec<(&'static str, Vec<String>)> {
         let http = self.http.iter().map(|(rule, networks)| {
             let networks: Vec<_> = networks.iter().map(|network| toml_text(network)).collect();
             match networks.is_empty() {
                 true => toml_text(rule),
-                false => format!("{{ rule = {}, private = [{}] }}", toml_text(rule), networks.join(", ")),
+                false => {
+                    format!("{{ rule = {}, private = [{}] }}", toml_text(rule), networks.join(", "))
+                }
             }
         });
         let texts = |texts: &BTreeSet<String>| texts.iter().map(|text| toml_text(text)).collect();
         // Who may write a key may read it.
-        let is_less =
-            |rule: &str| rule.strip_prefix("read ").is_some_and(|key| self.keys.contains(&format!("write {key}")));
+        let is_less = |rule: &str| {
+            rule.strip_prefix("read ")
+                .is_some_and(|key| self.keys.contains(&format!("write {key}")))
+        };
         let keys = self.keys.iter().filter(|rule| !is_less(rule)).map(|rule| toml_text(rule));
         let entries = [
             ("http", http.collect()),
@@ -335,7 +362,8 @@ pub fn toml_text(text: &str) -> String {
 }
 
 fn key(name: &str) -> String {
-    let is_bare = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+    let is_bare = !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
     if is_bare { name.to_owned() } else { toml_text(name) }
 }
 
@@ -345,7 +373,9 @@ fn directory(name: &str, access: Access, path: &str) -> String {
 
 /// A directory beside the configuration, called like the last part of the tool's name for it.
 fn beside(name: &str) -> &str {
-    name.rsplit('/').find(|part| !matches!(*part, "" | "." | "..") && !part.contains('*')).unwrap_or("root")
+    name.rsplit('/')
+        .find(|part| !matches!(*part, "" | "." | "..") && !part.contains('*'))
+        .unwrap_or("root")
 }
 
 fn variable(name: &str) -> String {

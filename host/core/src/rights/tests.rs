@@ -6,7 +6,9 @@ fn granted() -> Arc<Grants> {
     let mut grants = Grants::default();
     grants.http.push("GET,POST https://api.example.com/v1".parse().unwrap());
     grants.keys.push("write notes/*".parse().unwrap());
-    grants.directories.push(crate::grants::Directory::new("/data", "/nowhere", crate::grants::Access::Read).unwrap());
+    grants.directories.push(
+        crate::grants::Directory::new("/data", "/nowhere", crate::grants::Access::Read).unwrap(),
+    );
     grants.environment.insert("LANG".into(), "C".into());
     Arc::new(grants)
 }
@@ -52,12 +54,17 @@ fn a_layer_takes_away_and_never_gives() {
     assert_eq!(denied(&all, "POST https://api.example.com/v1/x"), None);
     assert_eq!(denied(&all, "POST https://api.example.com/v2"), Some(Layer::Granted));
     assert_eq!(denied(&all, "write /data/x"), Some(Layer::Granted));
-    let declared = rights(&[need("http", "GET https://api.example.com"), need("kv", "read notes/*")]);
+    let declared =
+        rights(&[need("http", "GET https://api.example.com"), need("kv", "read notes/*")]);
     assert_eq!(denied(&declared, "GET https://api.example.com/v1/x"), None);
     assert_eq!(denied(&declared, "POST https://api.example.com/v1/x"), Some(Layer::Declared));
     assert_eq!(denied(&declared, "GET https://api.example.com/v2"), Some(Layer::Granted));
     assert_eq!(denied(&declared, "kv write notes/1"), Some(Layer::Declared));
-    assert_eq!(denied(&declared, "read /data/x"), Some(Layer::Declared), "a kind that it does not name");
+    assert_eq!(
+        denied(&declared, "read /data/x"),
+        Some(Layer::Declared),
+        "a kind that it does not name"
+    );
     let invokes = |pattern: &str| {
         let mut grants = Grants::default();
         grants.invoke.push("own lookup".parse().unwrap());
@@ -72,14 +79,25 @@ fn a_layer_takes_away_and_never_gives() {
     less.tools.insert("other".into(), Overlay::default());
     let less = Rights::new(Arc::new(less), &Definition::new("t", "").unwrap()).unwrap();
     assert_eq!(denied(&less, "read /data/x"), Some(Layer::Tool));
-    assert_eq!(denied(&less, "read /elsewhere"), Some(Layer::Granted), "what its component has not");
+    assert_eq!(
+        denied(&less, "read /elsewhere"),
+        Some(Layer::Granted),
+        "what its component has not"
+    );
     assert_eq!(less.openings("/data", Access::Read), []);
     let nothing = Some(Arc::new(Overlay::nothing()));
     assert_eq!(denied(&all.narrowed(nothing.clone(), None), "read /data/x"), Some(Layer::Tenant));
     assert_eq!(denied(&all.narrowed(None, nothing), "read /data/x"), Some(Layer::Call));
-    let wide = Overlay { http: Some(vec!["GET https://elsewhere.example".parse().unwrap()]), ..Overlay::default() };
+    let wide = Overlay {
+        http: Some(vec!["GET https://elsewhere.example".parse().unwrap()]),
+        ..Overlay::default()
+    };
     let narrowed = all.narrowed(Some(Arc::new(wide)), None);
-    assert_eq!(denied(&narrowed, "GET https://elsewhere.example/"), Some(Layer::Granted), "an overlay gives nothing");
+    assert_eq!(
+        denied(&narrowed, "GET https://elsewhere.example/"),
+        Some(Layer::Granted),
+        "an overlay gives nothing"
+    );
     assert_eq!(denied(&narrowed, "GET https://api.example.com/v1"), Some(Layer::Tenant));
     assert_eq!(denied(&narrowed, "environment LANG"), None, "a kind that it leaves alone");
 }
@@ -94,7 +112,9 @@ fn the_smallest_grant_is_enough() {
         ("kv list n/", "kv = [\"read n/*\"]"),
         ("reveal s", "reveal = [\"s\"]"),
     ] {
-        let Decision::Denied(denial) = rights.allows(&Request::parse(request).unwrap()) else { panic!("{request}") };
+        let Decision::Denied(denial) = rights.allows(&Request::parse(request).unwrap()) else {
+            panic!("{request}")
+        };
         assert_eq!(denial.grant.as_deref(), Some(grant));
         let rule = grant.split('"').nth(1).unwrap();
         let mut grants = Grants::default();
@@ -104,13 +124,18 @@ fn the_smallest_grant_is_enough() {
             _ => drop(grants.reveal.insert(rule.to_owned())),
         }
         let rights = Rights::new(Arc::new(grants), &Definition::new("t", "").unwrap()).unwrap();
-        assert_eq!(rights.allows(&Request::parse(request).unwrap()), Decision::Allowed, "{request}");
+        assert_eq!(
+            rights.allows(&Request::parse(request).unwrap()),
+            Decision::Allowed,
+            "{request}"
+        );
     }
 }
 
 #[test]
 fn the_scratch_directory_has_two_names() {
-    let of = |grants: Grants| Rights::new(grants.into(), &Definition::new("t", "").unwrap()).unwrap();
+    let of =
+        |grants: Grants| Rights::new(grants.into(), &Definition::new("t", "").unwrap()).unwrap();
     let scratch = || Grants { scratch: Some(crate::grants::Room::default()), ..Grants::default() };
     let mut taken = scratch();
     taken.directories.push(crate::grants::Directory::new("/tmp", "/srv", Access::Read).unwrap());
@@ -127,7 +152,11 @@ fn the_scratch_directory_has_two_names() {
 #[test]
 fn no_text_of_a_stranger_becomes_a_grant_of_its_own() {
     let hostile = "k\"]\nhttp = [\"GET https://evil.example";
-    let needs = [need("kv", &format!("read {hostile}")), need("environment", hostile), need("secret", hostile)];
+    let needs = [
+        need("kv", &format!("read {hostile}")),
+        need("environment", hostile),
+        need("secret", hostile),
+    ];
     let asked = [
         Request::Key { access: crate::grants::Access::Read, key: hostile.into() },
         Request::Environment { name: hostile.into() },
@@ -145,11 +174,16 @@ fn no_text_of_a_stranger_becomes_a_grant_of_its_own() {
 fn a_long_request_is_quoted_in_part() {
     for length in [1 << 11, 1 << 20] {
         let request = Request::Secret { name: "x".repeat(length).into() };
-        let Decision::Denied(denial) = Rights::default().allows(&request) else { panic!("it is denied") };
+        let Decision::Denied(denial) = Rights::default().allows(&request) else {
+            panic!("it is denied")
+        };
         assert!(denial.request.len() < MAX_REQUEST, "{denial:?}");
         // No grant names it: the reason is for people, in the hint.
         assert_eq!(serde_json::to_value(&denial).unwrap()["grant"], serde_json::Value::Null);
-        assert_eq!(denial.hint(), "no grant can allow it: the request is too long to be written as a grant");
+        assert_eq!(
+            denial.hint(),
+            "no grant can allow it: the request is too long to be written as a grant"
+        );
     }
 }
 
@@ -211,19 +245,28 @@ fn openings_are_the_topmost_paths_that_all_layers_leave() {
         (overlay(&["read /data"]), None, "read /data"),
         (overlay(&["read /"]), overlay(&["write /data/out"]), "read /data/out"),
         (overlay(&["read /data", "write /data/a/b"]), None, "read /data, write /data/a/b"),
-        (overlay(&["write /data/a"]), overlay(&["read /data", "write /data/a/b"]), "read /data/a, write /data/a/b"),
+        (
+            overlay(&["write /data/a"]),
+            overlay(&["read /data", "write /data/a/b"]),
+            "read /data/a, write /data/a/b",
+        ),
         (overlay(&["write /data/a"]), overlay(&["write /data/b"]), ""),
         (overlay(&["write /database"]), None, ""),
         (overlay(&["read /data/inner"]), None, ""),
         (overlay(&[]), None, ""),
     ] {
         let narrowed = rights.narrowed(tenant, call);
-        let found =
-            narrowed.openings("/data", Access::Write).into_iter().map(|(path, access)| format!("{access} {path}"));
+        let found = narrowed
+            .openings("/data", Access::Write)
+            .into_iter()
+            .map(|(path, access)| format!("{access} {path}"));
         assert_eq!(found.collect::<Vec<_>>().join(", "), expected);
     }
     let narrowed = rights.narrowed(overlay(&["write /data/inner/x"]), None);
-    assert_eq!(narrowed.openings("/data/inner", Access::Read), [("/data/inner/x".to_owned(), Access::Read)]);
+    assert_eq!(
+        narrowed.openings("/data/inner", Access::Read),
+        [("/data/inner/x".to_owned(), Access::Read)]
+    );
 }
 
 /// With a need, or with `needs = []`: what the others do not declare they do not get.
@@ -233,7 +276,8 @@ fn one_declaration_counts_for_all_tools_of_a_component() {
     let needy = Definition { needs: vec![need("kv", "read notes/*")], ..named("needy") };
     let extensions = [("needs".to_owned(), serde_json::json!([]))].into();
     let none = Definition { extensions, ..named("none") };
-    let titled = Definition { extensions: [("title".to_owned(), "T".into())].into(), ..named("titled") };
+    let titled =
+        Definition { extensions: [("title".to_owned(), "T".into())].into(), ..named("titled") };
     let silent = named("silent");
     for (tools, tool, expected) in [
         (&[&silent, &titled][..], &silent, None),

@@ -28,7 +28,9 @@ pub(crate) async fn ask(
     failure: Failure,
 ) -> Result<Verdict, String> {
     match &policy.0 {
-        PolicyKind::Blocking(function) => on_a_thread(places, budget, Arc::clone(function), call, failure).await,
+        PolicyKind::Blocking(function) => {
+            on_a_thread(places, budget, Arc::clone(function), call, failure).await
+        }
         PolicyKind::Async(function) => {
             let answer = Fenced::new(|| function(call, failure));
             match before(Instant::now().checked_add(budget), answer).await {
@@ -56,13 +58,17 @@ async fn on_a_thread(
 ) -> Result<Verdict, String> {
     let deadline = Instant::now().checked_add(budget);
     let silent = || silent(budget);
-    let place = before(deadline, Arc::clone(places).acquire_owned()).await.and_then(Result::ok).ok_or_else(silent)?;
+    let place = before(deadline, Arc::clone(places).acquire_owned())
+        .await
+        .and_then(Result::ok)
+        .ok_or_else(silent)?;
     // What the function calls finds itself where the run is.
     let (runtime, span) = (Handle::try_current().ok(), tracing::Span::current());
     let (answered, answer) = oneshot::channel();
     let asking = move || {
         let _runtime = runtime.as_ref().map(Handle::enter);
-        let verdict = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| function(&call, &failure))));
+        let verdict =
+            catch_unwind(AssertUnwindSafe(|| span.in_scope(|| function(&call, &failure))));
         drop(place);
         let _ = answered.send(verdict.map_err(panicked));
     };

@@ -67,7 +67,11 @@ impl Batch {
         let Runner { executor, encoder, deciding, .. } = runner.clone();
         let callable = toolbox.clone();
         let executor = executor.calling(move |name| callable.get(name).cloned());
-        Ok(Self { calls: ready, most, shared: Arc::new(Shared { executor, encoder, options, deciding, toolbox }) })
+        Ok(Self {
+            calls: ready,
+            most,
+            shared: Arc::new(Shared { executor, encoder, options, deciding, toolbox }),
+        })
     }
 
     /// How many calls.
@@ -77,10 +81,15 @@ impl Batch {
 
     /// Makes the calls as it is read, in their order: their ends, in the order in which they come. While `hold` holds, no
     /// further call starts; the caller that let it hold reads on when it does not.
-    pub(super) fn ends(self, hold: impl Fn() -> bool + Send + 'static) -> impl Stream<Item = Ended> + Send + 'static {
+    pub(super) fn ends(
+        self,
+        hold: impl Fn() -> bool + Send + 'static,
+    ) -> impl Stream<Item = Ended> + Send + 'static {
         let Self { calls, most, shared } = self;
         let mut calls = calls.into_iter().enumerate();
-        let next = move |_: &mut Context<'_>| if hold() { Poll::Pending } else { Poll::Ready(calls.next()) };
+        let next = move |_: &mut Context<'_>| {
+            if hold() { Poll::Pending } else { Poll::Ready(calls.next()) }
+        };
         stream::poll_fn(next).map(move |call| one(Arc::clone(&shared), call)).buffer_unordered(most)
     }
 }
@@ -89,7 +98,10 @@ impl Batch {
 ///
 /// Every running call has one of these futures on the heap: what is not needed across an await stays out of it, because it
 /// keeps room for each of its arguments twice, and for whatever it ever lent out.
-fn one(shared: Arc<Shared>, (index, (call, tool)): (usize, Resolved)) -> impl Future<Output = Ended> + Send {
+fn one(
+    shared: Arc<Shared>,
+    (index, (call, tool)): (usize, Resolved),
+) -> impl Future<Output = Ended> + Send {
     let kept = shared.kept(&call);
     async move {
         // In a box: it is rare, and would make every call's future larger.
@@ -110,11 +122,19 @@ fn one(shared: Arc<Shared>, (index, (call, tool)): (usize, Resolved)) -> impl Fu
 }
 
 /// The end of a call whose tool is not registered: `not_found`, with its events.
-async fn missing(shared: Arc<Shared>, index: usize, call: ToolCall, kept: Option<Box<ToolCall>>) -> Ended {
+async fn missing(
+    shared: Arc<Shared>,
+    index: usize,
+    call: ToolCall,
+    kept: Option<Box<ToolCall>>,
+) -> Ended {
     let tool = Tool::unknown(&call.name);
     let counting = Counting::new(tool.counters());
     let options = shared.options.of_a_call(&call.id);
-    let words = shared.toolbox.no_such_tool(&call.name, (&shared.executor, &options.context), |_| true).await;
+    let words = shared
+        .toolbox
+        .no_such_tool(&call.name, (&shared.executor, &options.context), |_| true)
+        .await;
     let completion = if options.abort.is_raised() {
         shared.executor.not_made(&tool, call, options)
     } else {
@@ -155,23 +175,36 @@ mod tests {
             Tool::native(definition, async |_: Value| json!("done")).unwrap()
         };
         let registry = Registry::new();
-        registry.register_all([tool("greet"), tool("secret_word").with_visibility(|_, _| false)]).unwrap();
+        registry
+            .register_all([tool("greet"), tool("secret_word").with_visibility(|_, _| false)])
+            .unwrap();
         Runner::new(registry)
     }
 
     fn calls(names: &[&str]) -> Vec<ToolCall> {
-        names.iter().enumerate().map(|(at, name)| ToolCall::new(format!("c{at}"), *name, "{}")).collect()
+        names
+            .iter()
+            .enumerate()
+            .map(|(at, name)| ToolCall::new(format!("c{at}"), *name, "{}"))
+            .collect()
     }
 
     #[test]
     fn an_unknown_tool_is_answered_where_the_options_say_so() {
         let answer = || RunOptions::default().with_unknown_tools(UnknownTools::Answer);
         let names = ["greet", "gret", "", "secret_wrd", "manual\n"];
-        let asked = |options| runner().run(calls(&names), options).now_or_never().expect("it ends at once");
-        assert!(asked(RunOptions::default()).unwrap_err().is_unknown_tool(), "as ever unless it is said");
+        let asked =
+            |options| runner().run(calls(&names), options).now_or_never().expect("it ends at once");
+        assert!(
+            asked(RunOptions::default()).unwrap_err().is_unknown_tool(),
+            "as ever unless it is said"
+        );
         let outcome = asked(answer()).unwrap();
-        let told: Vec<_> =
-            outcome.messages.iter().map(|message| (message.is_error, message.content.as_str())).collect();
+        let told: Vec<_> = outcome
+            .messages
+            .iter()
+            .map(|message| (message.is_error, message.content.as_str()))
+            .collect();
         assert_eq!(
             told,
             [
@@ -185,16 +218,29 @@ mod tests {
         );
         assert_eq!((outcome.messages[1].name.as_str(), outcome.halted), ("gret", None));
         let halted = asked(answer().with_on_tool_error(OnToolError::Halt)).unwrap().halted;
-        assert!(matches!(halted, Some(Halted::ToolError { tool_call_id, .. }) if tool_call_id == "c1"));
+        assert!(
+            matches!(halted, Some(Halted::ToolError { tool_call_id, .. }) if tool_call_id == "c1")
+        );
     }
 
     #[test]
     fn an_unknown_tools_call_has_its_events() {
         let options = RunOptions::default().with_unknown_tools(UnknownTools::Answer);
-        let events = runner().stream(calls(&["gret"]), options).collect::<Vec<_>>().now_or_never().expect("at once");
+        let events = runner()
+            .stream(calls(&["gret"]), options)
+            .collect::<Vec<_>>()
+            .now_or_never()
+            .expect("at once");
         let [started, completed, settled] = events.as_slice() else { panic!("{events:?}") };
-        assert!(matches!(started, RunEvent::Call(Event::Started { name, .. }) if name == "gret"), "{started:?}");
-        assert_eq!(json!(completed)["result"]["tool_error"]["reason"], "not_found", "{completed:?}");
+        assert!(
+            matches!(started, RunEvent::Call(Event::Started { name, .. }) if name == "gret"),
+            "{started:?}"
+        );
+        assert_eq!(
+            json!(completed)["result"]["tool_error"]["reason"],
+            "not_found",
+            "{completed:?}"
+        );
         assert_eq!(json!(settled)["type"], "tool_result_encoded", "{settled:?}");
     }
 }

@@ -156,7 +156,9 @@ impl RunOptions {
 
     /// The signal of the call with this id.
     pub(super) fn signal(&self, id: &str) -> AbortSignal {
-        self.canceller.as_ref().map_or_else(|| self.abort.clone(), |canceller| canceller.signal(&self.abort, id))
+        self.canceller
+            .as_ref()
+            .map_or_else(|| self.abort.clone(), |canceller| canceller.signal(&self.abort, id))
     }
 
     /// The options of the call with this id, which starts now.
@@ -173,7 +175,8 @@ impl RunOptions {
 
     /// Checks them for a run of so many calls, each of which the executor allows this time.
     pub(super) fn check(&self, calls: usize, allowed: Duration) -> Result<(), Error> {
-        let Limits { fuel, timeout, memory, arguments, result, log: _, host_calls: _ } = self.limits;
+        let Limits { fuel, timeout, memory, arguments, result, log: _, host_calls: _ } =
+            self.limits;
         let nothings = [
             ("max_concurrency", self.max_concurrency == Some(0)),
             ("tool_timeout", self.tool_timeout == Some(Duration::ZERO)),
@@ -259,8 +262,14 @@ mod tests {
     #[test]
     fn the_defaults_are_those_of_the_contract() {
         let options = RunOptions::default();
-        assert_eq!((options.limits_of_a_call().timeout, options.max_concurrency), (30 * SECOND, None));
-        assert!(matches!(options.on_tool_error, OnToolError::Continue) && *options.context == CallContext::default());
+        assert_eq!(
+            (options.limits_of_a_call().timeout, options.max_concurrency),
+            (30 * SECOND, None)
+        );
+        assert!(
+            matches!(options.on_tool_error, OnToolError::Continue)
+                && *options.context == CallContext::default()
+        );
         let cores = std::thread::available_parallelism().unwrap().get();
         for (calls, expected) in [(0, 1), (1, 1), (2, 2), (100_000, 2 * cores)] {
             assert_eq!(options.concurrency(calls), expected, "{calls} calls");
@@ -273,14 +282,22 @@ mod tests {
         let (session_id, request_id) = (Some("s1".into()), Some("r1".into()));
         let context = CallContext { session_id, request_id, ..CallContext::default() };
         let runner = runner(Definition::new("t", "").unwrap());
-        assert_eq!(told(&runner, RunOptions::default().with_context(context)), [r#"[30,"s1","r1"]"#; 2]);
-        assert_eq!(told(&runner, RunOptions::default()), ["[30,null,null]"; 2], "nothing is invented");
+        assert_eq!(
+            told(&runner, RunOptions::default().with_context(context)),
+            [r#"[30,"s1","r1"]"#; 2]
+        );
+        assert_eq!(
+            told(&runner, RunOptions::default()),
+            ["[30,null,null]"; 2],
+            "nothing is invented"
+        );
     }
 
     /// The smallest that was set. An executor without limits sets no time.
     #[test]
     fn a_call_has_the_time_that_the_run_gives_it() {
-        let executor = |seconds| Executor::new().with_limits(Limits::default().with_timeout(SECOND * seconds));
+        let executor =
+            |seconds| Executor::new().with_limits(Limits::default().with_timeout(SECOND * seconds));
         let run = |seconds| RunOptions::default().with_tool_timeout(SECOND * seconds);
         let tool = || Definition::new("t", "").unwrap();
         let hour = || runner(tool()).with_executor(executor(3600));
@@ -295,7 +312,10 @@ mod tests {
             (runner(tool().with_max_execution(SECOND * 5)), run(300), 5),
             (tighter(tool(), Limits::unlimited().with_timeout(SECOND * 4)), run(300), 4),
         ] {
-            assert_eq!(told(&runner, options), [format!("[{expected},null,null]"), format!("[{expected},null,null]")]);
+            assert_eq!(
+                told(&runner, options),
+                [format!("[{expected},null,null]"), format!("[{expected},null,null]")]
+            );
         }
     }
 
@@ -307,9 +327,13 @@ mod tests {
         let options = RunOptions::default().with_tool_timeout(SECOND * 2);
         let error = wait(runner.run([ToolCall::new("a", "t", "{}")], options)).unwrap_err();
         assert!(
-            error.is_options() && error.to_string().contains("is 2s, but the executor's limits allow at most 1s"),
+            error.is_options()
+                && error.to_string().contains("is 2s, but the executor's limits allow at most 1s"),
             "{error}"
         );
-        assert_eq!(runner.registry().statistics("t").unwrap(), crate::statistics::Statistics::default());
+        assert_eq!(
+            runner.registry().statistics("t").unwrap(),
+            crate::statistics::Statistics::default()
+        );
     }
 }

@@ -43,10 +43,14 @@ impl Ended {
         Some(match &self.then {
             Then::GoOn => return None,
             Then::Ask(question) => Halted::by(question.clone(), id()),
-            Then::Halt { reason, result } => {
-                Halted::Handler { reason: reason.clone(), tool_call_id: id(), result: result.clone() }
+            Then::Halt { reason, result } => Halted::Handler {
+                reason: reason.clone(),
+                tool_call_id: id(),
+                result: result.clone(),
+            },
+            Then::Fail { exception } => {
+                Halted::ToolError { tool_call_id: id(), exception: exception.clone() }
             }
-            Then::Fail { exception } => Halted::ToolError { tool_call_id: id(), exception: exception.clone() },
         })
     }
 
@@ -55,10 +59,17 @@ impl Ended {
         let Message { tool_call_id, name: tool_name, content, .. } = self.message.clone();
         let settled = match self.then {
             Then::GoOn | Then::Fail { .. } => Settled::Encoded { id: tool_call_id, content },
-            Then::Ask(Question { question, options, answer_schema, state }) => {
-                Settled::AskUser { tool_call_id, tool_name, question, options, answer_schema, state }
+            Then::Ask(Question { question, options, answer_schema, state }) => Settled::AskUser {
+                tool_call_id,
+                tool_name,
+                question,
+                options,
+                answer_schema,
+                state,
+            },
+            Then::Halt { reason, result } => {
+                Settled::Halt { tool_call_id, reason, result, content }
             }
-            Then::Halt { reason, result } => Settled::Halt { tool_call_id, reason, result, content },
         };
         RunEvent::Settled { settled, message: self.message }
     }
@@ -107,12 +118,16 @@ impl Undecided<'_> {
         let Self { end, failure, call, policy, budget } = self;
         let options = &end.shared.options;
         let abort = options.signal(&end.message.tool_call_id);
-        let is_cancelled = matches!(failure, Failure::ToolError(ToolError::HandlerExit(Exit::Cancelled)));
+        let is_cancelled =
+            matches!(failure, Failure::ToolError(ToolError::HandlerExit(Exit::Cancelled)));
         if is_cancelled && abort.is_raised() {
             // The caller ended it: there is nothing to decide.
             return end.reported(&failure);
         }
-        let call = call.map_or_else(|| ToolCall::new(&*end.message.tool_call_id, &*end.message.name, ""), |call| *call);
+        let call = call.map_or_else(
+            || ToolCall::new(&*end.message.tool_call_id, &*end.message.name, ""),
+            |call| *call,
+        );
         let decided = tokio::select! {
             biased;
             decided = ask(&end.shared.deciding, budget, policy, call, failure.clone()) => decided,
@@ -204,7 +219,11 @@ impl<'a> End<'a> {
         let words = self.unknown.take().filter(|_| is_not_found);
         let named = words.map(|words| Failure::Error(HandlerError::new(words)));
         let failure = named.as_ref().unwrap_or(failure);
-        let content = self.shared.encoder.encode(Said::Failure(failure)).unwrap_or_else(|_| fallback(failure));
+        let content = self
+            .shared
+            .encoder
+            .encode(Said::Failure(failure))
+            .unwrap_or_else(|_| fallback(failure));
         self.ended(content, Then::GoOn)
     }
 

@@ -33,7 +33,11 @@ pub struct RunStream {
 }
 
 impl RunStream {
-    pub(super) fn new(runner: &Runner, calls: impl IntoIterator<Item = ToolCall>, options: RunOptions) -> Self {
+    pub(super) fn new(
+        runner: &Runner,
+        calls: impl IntoIterator<Item = ToolCall>,
+        options: RunOptions,
+    ) -> Self {
         let queue = Arc::new(Queue::default());
         let executor = runner.executor.clone().with_additional_events(Arc::clone(&queue));
         let observed = Runner { executor, ..runner.clone() };
@@ -65,7 +69,9 @@ impl Stream for RunStream {
         let Self { run, queue, halted, is_over } = &mut *self;
         let ends = match run {
             Ok(ends) => ends,
-            Err(error) => return Poll::Ready(error.take().map(|error| RunEvent::Error(RunFailure(error)))),
+            Err(error) => {
+                return Poll::Ready(error.take().map(|error| RunEvent::Error(RunFailure(error))));
+            }
         };
         // The calls go on at every look, also while events wait: a slow reader costs no call its time.
         queue.reader.register(context.waker());

@@ -33,7 +33,9 @@ fn scripted(ran: &Arc<AtomicUsize>) -> Tool {
             let text = |key: &str| arguments[key].as_str().unwrap_or_default().to_owned();
             match text("end").as_str() {
                 "error" => Outcome::Error(HandlerError::new(text("say"))),
-                "ask" => Outcome::AskUser(Question::new(text("say")).with_options(json!(["a", "b"]))),
+                "ask" => {
+                    Outcome::AskUser(Question::new(text("say")).with_options(json!(["a", "b"])))
+                }
                 "halt" => Outcome::Halt(Halt::new(text("say"), json!({"final": true}))),
                 "panic" => panic!("{}", text("say")),
                 "never" => std::future::pending().await,
@@ -63,7 +65,11 @@ fn quick() -> RunOptions {
     RunOptions::default().with_tool_timeout(Duration::from_millis(20))
 }
 
-fn all_events(runner: &Runner, calls: Vec<ToolCall>, options: RunOptions) -> (Vec<RunEvent>, Option<Halted>) {
+fn all_events(
+    runner: &Runner,
+    calls: Vec<ToolCall>,
+    options: RunOptions,
+) -> (Vec<RunEvent>, Option<Halted>) {
     wait(async {
         let (mut stream, mut events) = (runner.stream(calls, options), Vec::new());
         while let Some(event) = stream.next().await {
@@ -87,8 +93,11 @@ fn each_end_as_a_message_and_as_events() {
         ("halt", "cancelled"),
     ];
     let outcome = wait(runner.run(calls(&ends), quick())).unwrap();
-    let contents: Vec<_> =
-        outcome.messages.iter().map(|message| (message.content.as_str(), message.is_error)).collect();
+    let contents: Vec<_> = outcome
+        .messages
+        .iter()
+        .map(|message| (message.content.as_str(), message.is_error))
+        .collect();
     assert_eq!(
         contents,
         [
@@ -103,7 +112,8 @@ fn each_end_as_a_message_and_as_events() {
     );
     assert!(outcome.messages.iter().all(|message| message.attributes["team"] == "a"));
     // The earliest in the input wins, whichever ended first.
-    let halt = json!({"halted_reason": "done", "halt_tool_call_id": "c4", "halt_result": {"final": true}});
+    let halt =
+        json!({"halted_reason": "done", "halt_tool_call_id": "c4", "halt_result": {"final": true}});
     assert_eq!(serde_json::to_value(&outcome.halted).unwrap(), halt);
     assert_eq!(ran.load(Ordering::Relaxed), ends.len());
 
@@ -112,11 +122,18 @@ fn each_end_as_a_message_and_as_events() {
     let settled: BTreeSet<_> = events
         .iter()
         .filter_map(|event| {
-            if let RunEvent::Settled { settled, .. } = event { Some((settled.id(), settled.content())) } else { None }
+            if let RunEvent::Settled { settled, .. } = event {
+                Some((settled.id(), settled.content()))
+            } else {
+                None
+            }
         })
         .collect();
-    let messages: BTreeSet<_> =
-        outcome.messages.iter().map(|message| (message.tool_call_id.as_str(), message.content.as_str())).collect();
+    let messages: BTreeSet<_> = outcome
+        .messages
+        .iter()
+        .map(|message| (message.tool_call_id.as_str(), message.content.as_str()))
+        .collect();
     assert_eq!(settled, messages, "as sets of (id, content) they are equal");
     for index in 0..ends.len() {
         let id = format!("c{index}");
@@ -148,12 +165,22 @@ fn nothing_runs_unless_everything_can_start() {
         (twice, quick(), "duplicate_call_id", "give each call"),
         (good(), quick().with_max_concurrency(0), "bad_option", "`max_concurrency`"),
         (good(), quick().with_tool_timeout(Duration::ZERO), "bad_option", "`tool_timeout`"),
-        (good(), quick().with_limits(all.with_timeout(Duration::ZERO)), "bad_option", "`limits.timeout`"),
+        (
+            good(),
+            quick().with_limits(all.with_timeout(Duration::ZERO)),
+            "bad_option",
+            "`limits.timeout`",
+        ),
         (good(), quick().with_limits(all.with_fuel(0)), "bad_option", "`limits.fuel`"),
         (good(), quick().with_limits(all.with_memory(0)), "bad_option", "`limits.memory`"),
         (good(), quick().with_limits(all.with_arguments(0)), "bad_option", "`limits.arguments`"),
         (good(), quick().with_limits(all.with_result(0)), "bad_option", "`limits.result`"),
-        (calls(&[("ok", ""), ("ok", "")]), quick().with_context(answers.clone()), "bad_option", "`context.resume`"),
+        (
+            calls(&[("ok", ""), ("ok", "")]),
+            quick().with_context(answers.clone()),
+            "bad_option",
+            "`context.resume`",
+        ),
     ];
     for (calls, options, reason, hint) in cases {
         let error = wait(runner.run(calls.clone(), options.clone())).unwrap_err();
@@ -190,15 +217,28 @@ fn a_policy_decides_once_about_each_failure() {
     });
     let options = RunOptions::default().with_on_tool_error(policy);
     let outcome = wait(runner.run(with_manual, options)).unwrap();
-    let contents: Vec<_> = outcome.messages.iter().map(|message| message.content.as_str()).collect();
+    let contents: Vec<_> =
+        outcome.messages.iter().map(|message| message.content.as_str()).collect();
     let refused = r#"{"error":"the host has no handler for a tool of this name"}"#;
     assert_eq!(contents, [r#"{"instead":"late"}"#, "fine", "skipped", refused, "skipped"]);
-    assert_eq!(outcome.halted, Some(Halted::ToolError { tool_call_id: "m".into(), exception: None }));
-    assert_eq!(asked.load(Ordering::Relaxed), 4, "once per failure: error, tool error and refusal alike");
+    assert_eq!(
+        outcome.halted,
+        Some(Halted::ToolError { tool_call_id: "m".into(), exception: None })
+    );
+    assert_eq!(
+        asked.load(Ordering::Relaxed),
+        4,
+        "once per failure: error, tool error and refusal alike"
+    );
 
-    let outcome = wait(runner.run(calls(&ends), RunOptions::default().with_on_tool_error(OnToolError::Halt))).unwrap();
+    let outcome =
+        wait(runner.run(calls(&ends), RunOptions::default().with_on_tool_error(OnToolError::Halt)))
+            .unwrap();
     assert_eq!(outcome.messages[1].content, "fine", "siblings end as they would");
-    assert_eq!(outcome.halted, Some(Halted::ToolError { tool_call_id: "c0".into(), exception: None }));
+    assert_eq!(
+        outcome.halted,
+        Some(Halted::ToolError { tool_call_id: "c0".into(), exception: None })
+    );
 }
 
 #[test]
@@ -210,8 +250,14 @@ fn a_policy_that_fails_halts_and_is_not_asked_again() {
         count.fetch_add(1, Ordering::Relaxed);
         panic!("policy bug")
     });
-    let outcome = wait(runner.run(calls(&[("error", "x")]), RunOptions::default().with_on_tool_error(panics))).unwrap();
-    assert_eq!(outcome.messages[0].content, r#"{"error":"the policy function of the run panicked: policy bug"}"#);
+    let outcome = wait(
+        runner.run(calls(&[("error", "x")]), RunOptions::default().with_on_tool_error(panics)),
+    )
+    .unwrap();
+    assert_eq!(
+        outcome.messages[0].content,
+        r#"{"error":"the policy function of the run panicked: policy bug"}"#
+    );
     let exception = Some("panicked: policy bug".to_owned());
     assert_eq!(outcome.halted, Some(Halted::ToolError { tool_call_id: "c0".into(), exception }));
     assert_eq!(asked.load(Ordering::Relaxed), 1);
@@ -223,10 +269,16 @@ fn a_policy_that_fails_halts_and_is_not_asked_again() {
         let _ = end.lock().recv();
         Verdict::Halt
     });
-    let outcome =
-        wait(runner.run(calls(&[("error", "x"), ("ok", "fine")]), quick().with_on_tool_error(never))).unwrap();
+    let outcome = wait(
+        runner.run(calls(&[("error", "x"), ("ok", "fine")]), quick().with_on_tool_error(never)),
+    )
+    .unwrap();
     drop(gate);
-    assert!(outcome.messages[0].content.contains("gave no answer within 20ms"), "{:?}", outcome.messages[0]);
+    assert!(
+        outcome.messages[0].content.contains("gave no answer within 20ms"),
+        "{:?}",
+        outcome.messages[0]
+    );
     assert_eq!(outcome.messages[1].content, "fine");
     let exception = Some("gave no answer within 20ms".to_owned());
     assert_eq!(outcome.halted, Some(Halted::ToolError { tool_call_id: "c0".into(), exception }));
@@ -235,7 +287,8 @@ fn a_policy_that_fails_halts_and_is_not_asked_again() {
 #[test]
 fn an_encoder_that_fails_costs_no_message() {
     let (base, _) = runner();
-    let nothing = |_: Said<'_>| -> Result<String, EncodeError> { Err(EncodeError("no text".into())) };
+    let nothing =
+        |_: Said<'_>| -> Result<String, EncodeError> { Err(EncodeError("no text".into())) };
     let panics = |_: Said<'_>| -> Result<String, EncodeError> { panic!("encoder bug") };
     let ends = calls(&[("ok", "fine"), ("error", "x"), ("halt", "done"), ("ask", "?")]);
     for (runner, words) in [
@@ -244,11 +297,19 @@ fn an_encoder_that_fails_costs_no_message() {
     ] {
         runner.registry().clear_statistics();
         let outcome = wait(runner.run(ends.clone(), RunOptions::default())).unwrap();
-        let contents: Vec<_> = outcome.messages.iter().map(|message| message.content.clone()).collect();
+        let contents: Vec<_> =
+            outcome.messages.iter().map(|message| message.content.clone()).collect();
         let failed = format!(r#"{{"error":"the result could not be encoded: {words}"}}"#);
-        assert_eq!(contents, [failed.as_str(), r#"{"error":"x"}"#, failed.as_str(), "<awaiting user response>"]);
+        assert_eq!(
+            contents,
+            [failed.as_str(), r#"{"error":"x"}"#, failed.as_str(), "<awaiting user response>"]
+        );
         let statistics = runner.registry().statistics("t").unwrap();
-        assert_eq!((statistics.success, statistics.failure), (1, 3), "what cannot be encoded is a failure");
+        assert_eq!(
+            (statistics.success, statistics.failure),
+            (1, 3),
+            "what cannot be encoded is a failure"
+        );
         // A replacement that cannot be encoded halts, without asking again.
         let policy = OnToolError::decide(|_, _| Verdict::Continue(json!(1).into()));
         let options = RunOptions::default().with_on_tool_error(policy);
@@ -262,7 +323,8 @@ fn an_encoder_that_fails_costs_no_message() {
 #[test]
 fn concurrency_is_reached_and_never_exceeded() {
     for most in [1, 3, 8] {
-        let (registry, running) = (Registry::new(), Arc::new((AtomicUsize::new(0), AtomicUsize::new(0))));
+        let (registry, running) =
+            (Registry::new(), Arc::new((AtomicUsize::new(0), AtomicUsize::new(0))));
         let counter = Arc::clone(&running);
         let handler = move |_: Value| {
             let counter = Arc::clone(&counter);
@@ -274,14 +336,19 @@ fn concurrency_is_reached_and_never_exceeded() {
                 json!(null)
             }
         };
-        registry.register(Tool::native(Definition::new("t", "").unwrap(), handler).unwrap()).unwrap();
+        registry
+            .register(Tool::native(Definition::new("t", "").unwrap(), handler).unwrap())
+            .unwrap();
         let ends = vec![("", ""); 50];
         let options = RunOptions::default().with_max_concurrency(most);
         let outcome = wait(Runner::new(registry.clone()).run(calls(&ends), options)).unwrap();
         assert_eq!(outcome.messages.len(), 50);
         assert_eq!(running.1.load(Ordering::SeqCst), most);
         let statistics = registry.statistics("t").unwrap();
-        assert_eq!((statistics.count, statistics.success, statistics.success_rate()), (50, 50, Some(1.0)));
+        assert_eq!(
+            (statistics.count, statistics.success, statistics.success_rate()),
+            (50, 50, Some(1.0))
+        );
     }
 }
 
@@ -294,7 +361,10 @@ fn a_long_batch_starts_no_more_than_is_read() {
         let (mut settled, mut events, mut ahead) = (0, 0, 0);
         while let Some(event) = stream.next().await {
             events += 1;
-            settled += usize::from(matches!(event, RunEvent::Settled { settled: Settled::Encoded { .. }, .. }));
+            settled += usize::from(matches!(
+                event,
+                RunEvent::Settled { settled: Settled::Encoded { .. }, .. }
+            ));
             ahead = ahead.max(ran.load(Ordering::Relaxed) - settled);
         }
         (events, ahead)
@@ -320,7 +390,11 @@ fn a_run_keeps_what_it_started_with() {
         contents
     });
     assert_eq!(contents, ["1", "2"]);
-    assert!(wait(runner.run(calls(&[("ok", "")]), RunOptions::default())).unwrap_err().is_unknown_tool());
+    assert!(
+        wait(runner.run(calls(&[("ok", "")]), RunOptions::default()))
+            .unwrap_err()
+            .is_unknown_tool()
+    );
 }
 
 /// Another thread puts a tool in the place of the one that runs: what has not started yet is the old one too.
@@ -340,8 +414,11 @@ fn a_change_from_another_thread_is_for_the_next_run() {
     registry.register(Tool::native(definition, old).unwrap()).unwrap();
     let runner = Runner::new(registry);
     for expected in ["old", "new"] {
-        let outcome = wait(runner.run(calls(&[("", ""); 3]), RunOptions::default().with_max_concurrency(1))).unwrap();
-        let contents: Vec<_> = outcome.messages.iter().map(|message| message.content.as_str()).collect();
+        let outcome =
+            wait(runner.run(calls(&[("", ""); 3]), RunOptions::default().with_max_concurrency(1)))
+                .unwrap();
+        let contents: Vec<_> =
+            outcome.messages.iter().map(|message| message.content.as_str()).collect();
         assert_eq!(contents, [expected; 3]);
     }
 }
@@ -367,7 +444,10 @@ fn what_has_not_started_when_the_caller_wishes_to_end_never_does() {
         let (events, _) = all_events(&runner, calls(&[("ok", ""); 4]), options);
         assert_eq!((events.len(), ran.load(Ordering::Relaxed)), (4 * 3, expected_ran));
         let statistics = registry.statistics("t").unwrap();
-        assert_eq!((statistics.count, statistics.cancelled), (expected_ran as u64, 4 - expected_ran as u64));
+        assert_eq!(
+            (statistics.count, statistics.cancelled),
+            (expected_ran as u64, 4 - expected_ran as u64)
+        );
     }
 }
 
@@ -385,7 +465,10 @@ fn statistics_count_the_calls_that_were_made() {
         let read = runner.registry().statistics("t").unwrap();
         [read.count, read.success, read.failure, read.refused, read.cancelled]
     };
-    assert_eq!((read(), runner.registry().statistics("t").unwrap().success_rate()), ([2, 1, 1, 1, 1], Some(0.5)));
+    assert_eq!(
+        (read(), runner.registry().statistics("t").unwrap().success_rate()),
+        ([2, 1, 1, 1, 1], Some(0.5))
+    );
     runner.registry().clear_statistics();
     assert_eq!(runner.registry().statistics("t"), Some(crate::statistics::Statistics::default()));
     wait(runner.run(calls(&[("ok", "")]), RunOptions::default())).unwrap();

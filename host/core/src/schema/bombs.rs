@@ -27,7 +27,8 @@ fn nested(levels: usize, innermost: Value, around: impl Fn(Value) -> Value) -> V
 /// As many definitions that each lead to the next, and one at the end.
 fn chain(links: usize, link: impl Fn(Value) -> Value, end: Value) -> Value {
     let next = |n: usize| json!({"$ref": format!("#/$defs/l{}", n + 1)});
-    let defs = (0..links).map(|n| (format!("l{n}"), link(next(n)))).chain([(format!("l{links}"), end)]);
+    let defs =
+        (0..links).map(|n| (format!("l{n}"), link(next(n)))).chain([(format!("l{links}"), end)]);
     json!({"$ref": "#/$defs/l0", "$defs": Value::Object(defs.collect())})
 }
 
@@ -78,7 +79,11 @@ fn schemas_that_multiply() -> Vec<Bomb> {
         ("anyOf, seen", seen("anyOf", "unevaluatedProperties", open.clone()), json!({"a": 1})),
         ("oneOf, seen", seen("oneOf", "unevaluatedProperties", open.clone()), json!({"a": 1})),
         ("if, seen", seen("if", "unevaluatedProperties", open), json!({"a": 1})),
-        ("items, seen", seen("anyOf", "unevaluatedItems", json!({"prefixItems": [true]})), json!([1])),
+        (
+            "items, seen",
+            seen("anyOf", "unevaluatedItems", json!({"prefixItems": [true]})),
+            json!([1]),
+        ),
         (
             "a long way",
             chain(990, |next| json!({"items": next}), json!({})),
@@ -99,7 +104,8 @@ fn values_that_are_large() -> Vec<Bomb> {
     let zeros = || each(MIB / 2, |_| 0);
     let text = || json!("ab".repeat(MIB / 2 - 1));
     let objects = || each(MIB / 8, |_| json!({"z": 0}));
-    let long_names = |count: usize| members(count, |n| (format!("{}{n}", "k".repeat(2_000)), json!(0)));
+    let long_names =
+        |count: usize| members(count, |n| (format!("{}{n}", "k".repeat(2_000)), json!(0)));
     let names = json!(long_names(6).as_object().unwrap().keys().collect::<Vec<_>>());
     vec![
         ("unique trees", json!({"uniqueItems": true}), each(MIB / 50, tree)),
@@ -111,11 +117,19 @@ fn values_that_are_large() -> Vec<Bomb> {
             each(3_000, |n| nested(120, json!(n), |inner| json!([inner]))),
         ),
         ("counted text", again(1_900, json!({"minLength": 1})), text()),
-        ("a fixed text", again(1_900, json!({"const": "ab".repeat(6_000)})), json!("ab".repeat(6_000))),
+        (
+            "a fixed text",
+            again(1_900, json!({"const": "ab".repeat(6_000)})),
+            json!("ab".repeat(6_000)),
+        ),
         ("a pattern, again", again(1_900, json!({"pattern": "^[ab]*$"})), text()),
         ("a slow pattern", json!({"pattern": "a[ab]{300}x*$"}), text()),
         ("a nested pattern", json!({"pattern": "^((a+)+b?)*c$"}), text()),
-        ("a look at each step", json!({"pattern": "^(?:(?=.*$)(?:x|x|x))*y$"}), json!("x".repeat(1_000))),
+        (
+            "a look at each step",
+            json!({"pattern": "^(?:(?=.*$)(?:x|x|x))*y$"}),
+            json!("x".repeat(1_000)),
+        ),
         (
             "looks in looks",
             json!({"items": {"pattern": "^(?:(?=(?:(?=(?:(?=x)x)*)x)*)x)*$"}}),
@@ -126,7 +140,11 @@ fn values_that_are_large() -> Vec<Bomb> {
             json!({"pattern": "^(?:x|xx?|x{1,9}){1,9}(?:(?=.*x)x){900}y"}),
             json!("x".repeat(1_000)),
         ),
-        ("back-references", json!({"items": {"pattern": "^(x+x+)+\\1y"}}), each(MIB / 50, |_| "x".repeat(40))),
+        (
+            "back-references",
+            json!({"items": {"pattern": "^(x+x+)+\\1y"}}),
+            each(MIB / 50, |_| "x".repeat(40)),
+        ),
         (
             "names that look around",
             json!({"patternProperties": members(100, |n| (format!("^(x+x+)+(?=y){n}"), json!(true)))}),
@@ -138,7 +156,11 @@ fn values_that_are_large() -> Vec<Bomb> {
             json!({"patternProperties": members(190, |n| (format!("k+{n}x"), json!(true)))}),
             long_names(500),
         ),
-        ("names with patterns", again(1_900, json!({"propertyNames": {"pattern": "k+x"}})), long_names(500)),
+        (
+            "names with patterns",
+            again(1_900, json!({"propertyNames": {"pattern": "k+x"}})),
+            long_names(500),
+        ),
         ("names that are asked for", again(1_900, json!({"required": names})), long_names(500)),
         (
             "names that are missing",
@@ -160,9 +182,21 @@ fn values_that_are_large() -> Vec<Bomb> {
             json!({"items": {"allOf": each(90, |n| json!({"not": {"const": nested(110, json!(n), |inner| json!([inner]))}}))}}),
             each(4_000, |_| nested(110, json!("x"), |inner| json!([inner]))),
         ),
-        ("alternatives of zeros", json!({"items": {"anyOf": each(1_900, |n| json!({"const": n + 1}))}}), zeros()),
-        ("a few alternatives", json!({"items": {"anyOf": each(19, |n| json!({"const": n + 1}))}}), zeros()),
-        ("multiples", json!({"items": {"allOf": each(9, |_| json!({"multipleOf": 1e-300}))}}), zeros()),
+        (
+            "alternatives of zeros",
+            json!({"items": {"anyOf": each(1_900, |n| json!({"const": n + 1}))}}),
+            zeros(),
+        ),
+        (
+            "a few alternatives",
+            json!({"items": {"anyOf": each(19, |n| json!({"const": n + 1}))}}),
+            zeros(),
+        ),
+        (
+            "multiples",
+            json!({"items": {"allOf": each(9, |_| json!({"multipleOf": 1e-300}))}}),
+            zeros(),
+        ),
         (
             "contained",
             json!({"contains": {"not": {"contains": {"enum": [1, 2]}}}, "minContains": 9}),
@@ -175,10 +209,17 @@ fn values_that_are_large() -> Vec<Bomb> {
         ),
         (
             "dependent",
-            again(60, json!({"dependentSchemas": members(30, |_| ("z".into(), json!({"minProperties": 1})))})),
+            again(
+                60,
+                json!({"dependentSchemas": members(30, |_| ("z".into(), json!({"minProperties": 1})))}),
+            ),
             long_names(500),
         ),
-        ("first items", json!({"prefixItems": each(1_990, |_| json!({"type": "integer"}))}), zeros()),
+        (
+            "first items",
+            json!({"prefixItems": each(1_990, |_| json!({"type": "integer"}))}),
+            zeros(),
+        ),
     ]
 }
 
@@ -193,10 +234,12 @@ fn each_has_an_answer_soon() {
             let began = Instant::now();
             let compiled = Schema::compile(&schema);
             let loaded = began.elapsed();
-            let end = compiled.map(|schema| schema.check(&value).map_err(|faults| faults[0].expected()));
+            let end =
+                compiled.map(|schema| schema.check(&value).map_err(|faults| faults[0].expected()));
             said.send((loaded, began.elapsed() - loaded, end))
         });
-        let (loaded, checked, end) = heard.recv_timeout(BOUND).unwrap_or_else(|_| panic!("{name}: no answer"));
+        let (loaded, checked, end) =
+            heard.recv_timeout(BOUND).unwrap_or_else(|_| panic!("{name}: no answer"));
         println!("{name}: {loaded:?} to load, {checked:?} to check: {end:.60?}");
     }
 }

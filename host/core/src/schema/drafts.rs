@@ -40,7 +40,10 @@ fn a_schema_of_an_earlier_draft_is_translated() {
             json!({"dependentRequired": {"a": ["b"]}, "dependentSchemas": {"c": {"required": ["d"]}}}),
         ),
         (
-            with(DRAFT_4, json!({"minimum": 1, "exclusiveMinimum": true, "maximum": 9, "exclusiveMaximum": false})),
+            with(
+                DRAFT_4,
+                json!({"minimum": 1, "exclusiveMinimum": true, "maximum": 9, "exclusiveMaximum": false}),
+            ),
             json!({"exclusiveMinimum": 1, "maximum": 9}),
         ),
         (
@@ -52,7 +55,10 @@ fn a_schema_of_an_earlier_draft_is_translated() {
             json!({"properties": {"a": {"$ref": "#/definitions/b", "title": "A"}}, "definitions": {"b": {"type": "string"}}}),
         ),
         (
-            with(DRAFT_2019, json!({"$ref": "#/$defs/b", "minLength": 9, "$defs": {"b": {"type": "string"}}})),
+            with(
+                DRAFT_2019,
+                json!({"$ref": "#/$defs/b", "minLength": 9, "$defs": {"b": {"type": "string"}}}),
+            ),
             json!({"$ref": "#/$defs/b", "minLength": 9, "$defs": {"b": {"type": "string"}}}),
         ),
         (
@@ -94,7 +100,11 @@ fn references_resolve_within_the_schema() {
         "tree": node(json!({}))}});
     let mistyped = json!({"children": [{"daat": 1}]});
     for (schema, good, bad) in [
-        (json!({"$ref": "#a", "$defs": {"x": {"$anchor": "a", "type": "null"}}}), json!(null), json!(1)),
+        (
+            json!({"$ref": "#a", "$defs": {"x": {"$anchor": "a", "type": "null"}}}),
+            json!(null),
+            json!(1),
+        ),
         (
             json!({"$id": "http://a.example/", "$ref": "b#a", "$defs": {"x": {"$id": "b", "$defs": {"y": {"$anchor": "a",
                 "type": "null"}}}}}),
@@ -111,7 +121,12 @@ fn references_resolve_within_the_schema() {
         assert_eq!(schema.check(&good), Ok(()), "{}", schema.text());
         assert!(schema.check(&bad).is_err(), "{}", schema.text());
         let text = schema.text().to_string();
-        assert!(["$id", "nchor", "$dynamicRef", "$recursiveRef"].iter().all(|word| !text.contains(word)), "{text}");
+        assert!(
+            ["$id", "nchor", "$dynamicRef", "$recursiveRef"]
+                .iter()
+                .all(|word| !text.contains(word)),
+            "{text}"
+        );
     }
 }
 
@@ -129,14 +144,17 @@ fn copies_for_dynamic_references_are_bounded() {
             defs.insert(format!("{level}{side}"), schema);
         }
     }
-    let asks: Vec<_> = (0..levels).map(|level| json!({"$dynamicRef": format!("#n{level}")})).collect();
-    let own: serde_json::Map<_, _> =
-        (0..levels).map(|level| (format!("{level}"), json!({"$dynamicAnchor": format!("n{level}")}))).collect();
+    let asks: Vec<_> =
+        (0..levels).map(|level| json!({"$dynamicRef": format!("#n{level}")})).collect();
+    let own: serde_json::Map<_, _> = (0..levels)
+        .map(|level| (format!("{level}"), json!({"$dynamicAnchor": format!("n{level}")})))
+        .collect();
     for side in ["a", "b"] {
         let schema = json!({"$id": format!("r{levels}{side}"), "properties": {"x": {"allOf": asks}}, "$defs": own});
         defs.insert(format!("end{side}"), schema);
     }
-    let problem = Schema::compile(&json!({"$ref": "r0a", "$defs": defs})).expect_err("too many copies");
+    let problem =
+        Schema::compile(&json!({"$ref": "r0a", "$defs": defs})).expect_err("too many copies");
     assert!(problem.contains(&format!("copies of more than {MAX_BYTES} bytes")), "{problem}");
 }
 
@@ -157,7 +175,10 @@ fn a_bad_part_takes_no_other_away() {
         "required": ["code", 7],
     }));
     let schema = compiled(definition.parameters.as_ref().unwrap());
-    assert_eq!(schema.check(&json!({"animal": "abc", "code": "abc", "none": 1, "other": 1, "xa": "b"})), Ok(()));
+    assert_eq!(
+        schema.check(&json!({"animal": "abc", "code": "abc", "none": 1, "other": 1, "xa": "b"})),
+        Ok(())
+    );
     for bad in [json!({"animal": "abcd"}), json!({"code": "abcd"}), json!({"xa": 1}), json!([])] {
         assert!(schema.check(&bad).is_err(), "{bad}");
     }
@@ -177,7 +198,10 @@ fn an_unknown_draft_is_read_as_2020_12() {
 fn a_reference_to_another_document_is_refused_with_its_place() {
     let schema = json!({"properties": {"a/b": {"$ref": "other.json#/x"}}});
     let problem = Schema::compile(&schema).unwrap_err();
-    assert!(problem.starts_with("at `/properties/a~1b/$ref`: `other.json#/x` is in another document"), "{problem}");
+    assert!(
+        problem.starts_with("at `/properties/a~1b/$ref`: `other.json#/x` is in another document"),
+        "{problem}"
+    );
     let problem = Schema::compile(&json!({"items": {"$ref": "#/$defs/x"}})).unwrap_err();
     assert_eq!(problem, "at `/items/$ref`: `#/$defs/x` names no part of this schema");
 }
@@ -198,7 +222,10 @@ fn a_pattern_can_look_around() {
         let faults = schema.check(&json!(bad)).expect_err(pattern);
         assert_eq!(faults[0].expected(), format!("expected text that matches `{pattern}`"));
         let names = compiled(&json!({"patternProperties": {pattern: false}}));
-        assert!(names.check(&json!({ good: 1 })).is_err() && names.check(&json!({ bad: 1 })).is_ok(), "{pattern}");
+        assert!(
+            names.check(&json!({ good: 1 })).is_err() && names.check(&json!({ bad: 1 })).is_ok(),
+            "{pattern}"
+        );
     }
 }
 
@@ -215,9 +242,14 @@ fn references_to_odd_places_do_not_panic() {
 
 #[test]
 fn an_open_brace_is_a_character() {
-    for (pattern, good, bad) in [("^a{,2}$", "a{,2}", "aa"), ("^{1,2$", "{1,2", "1"), ("^a{2}$", "aa", "a{2}")] {
+    for (pattern, good, bad) in
+        [("^a{,2}$", "a{,2}", "aa"), ("^{1,2$", "{1,2", "1"), ("^a{2}$", "aa", "a{2}")]
+    {
         let schema = compiled(&json!({"pattern": pattern}));
-        assert!(schema.check(&json!(good)).is_ok() && schema.check(&json!(bad)).is_err(), "{pattern}");
+        assert!(
+            schema.check(&json!(good)).is_ok() && schema.check(&json!(bad)).is_err(),
+            "{pattern}"
+        );
     }
     // Each brace is looked at once, however many follow.
     compiled(&json!({"pattern": "{".repeat(1_000)}));
@@ -240,9 +272,17 @@ fn backtracking_is_bounded() {
         let told = faults[0].to_string();
         assert!(told.contains(&format!("in {BACKTRACKS} steps back")), "{schema}: {told}");
     }
-    let faults = compiled(&json!({"properties": {"a": {"pattern": looped}}})).check(&json!({"a": long})).unwrap_err();
+    let faults = compiled(&json!({"properties": {"a": {"pattern": looped}}}))
+        .check(&json!({"a": long}))
+        .unwrap_err();
     assert_eq!(faults[0].path, "/a");
     // Texts that a tool has.
-    assert_eq!(compiled(&json!({"pattern": "^(?!\\s*$)"})).check(&json!("a ".repeat(50_000))), Ok(()));
-    assert_eq!(compiled(&json!({"items": {"pattern": looped}})).check(&json!(vec!["item 12345"; 9_500])), Ok(()));
+    assert_eq!(
+        compiled(&json!({"pattern": "^(?!\\s*$)"})).check(&json!("a ".repeat(50_000))),
+        Ok(())
+    );
+    assert_eq!(
+        compiled(&json!({"items": {"pattern": looped}})).check(&json!(vec!["item 12345"; 9_500])),
+        Ok(())
+    );
 }

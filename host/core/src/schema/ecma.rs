@@ -20,7 +20,8 @@ pub(super) struct Spelled {
 
 const DIGITS: &str = "0-9";
 const WORD: &str = "0-9A-Za-z_";
-const SPACE: &str = r"\x09-\x0D\x20\xA0\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}";
+const SPACE: &str =
+    r"\x09-\x0D\x20\xA0\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}";
 const NEWLINE: &str = r"\n\r\x{2028}\x{2029}";
 const NONE: &str = r"[^\x00-\x{10FFFF}]";
 
@@ -67,7 +68,18 @@ impl<'a> Speller<'a> {
     fn new(pattern: &'a str, fancy: bool) -> Self {
         let rest = pattern.chars().peekable();
         let (out, open) = (String::with_capacity(pattern.len()), Vec::new());
-        Self { rest, fancy, out, open, power: 0, last: 0, is_atom: false, backtracks: false, groups: 0, referred: 0 }
+        Self {
+            rest,
+            fancy,
+            out,
+            open,
+            power: 0,
+            last: 0,
+            is_atom: false,
+            backtracks: false,
+            groups: 0,
+            referred: 0,
+        }
     }
 
     fn spell(mut self) -> Option<Spelled> {
@@ -137,7 +149,10 @@ impl<'a> Speller<'a> {
                 if !matches!(kind, '=' | '!') {
                     self.groups += 1;
                     while kind != '>' {
-                        kind = self.rest.next().filter(|c| *c == '>' || c.is_alphanumeric() || *c == '_')?;
+                        kind = self
+                            .rest
+                            .next()
+                            .filter(|c| *c == '>' || c.is_alphanumeric() || *c == '_')?;
                         start.push(kind);
                     }
                     kind = ':';
@@ -187,7 +202,8 @@ impl<'a> Speller<'a> {
                 _ => return None,
             }
         }
-        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number =
+            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let (least, most) = inside.split_once(',').unwrap_or((inside.as_str(), ""));
         if !is_number(least) || !(most.is_empty() || is_number(most)) {
             return None;
@@ -204,7 +220,8 @@ impl<'a> Speller<'a> {
                 let boundary = if self.fancy {
                     let (in_word, after) = (format!("(?<=[{WORD}])"), format!("(?=[{WORD}])"));
                     let (not_in, not_after) = (format!("(?<![{WORD}])"), format!("(?![{WORD}])"));
-                    let [one, other] = if c == 'b' { [&not_after, &after] } else { [&after, &not_after] };
+                    let [one, other] =
+                        if c == 'b' { [&not_after, &after] } else { [&after, &not_after] };
                     format!("(?:{in_word}{one}|{not_in}{other})")
                 } else {
                     format!(r"(?-u:\{c})")
@@ -214,7 +231,9 @@ impl<'a> Speller<'a> {
             }
             'k' => {
                 self.rest.next();
-                let name: String = self.eat('<').then(|| self.rest.by_ref().take_while(|c| *c != '>').collect())?;
+                let name: String = self
+                    .eat('<')
+                    .then(|| self.rest.by_ref().take_while(|c| *c != '>').collect())?;
                 self.backtracks = true;
                 self.atom(&format!(r"\k<{name}>"));
             }
@@ -248,7 +267,9 @@ impl<'a> Speller<'a> {
             's' => return many(format!("[{SPACE}]")),
             'S' => return many(format!("[^{SPACE}]")),
             'p' | 'P' => {
-                let name: String = self.eat('{').then(|| self.rest.by_ref().take_while(|c| *c != '}').collect())?;
+                let name: String = self
+                    .eat('{')
+                    .then(|| self.rest.by_ref().take_while(|c| *c != '}').collect())?;
                 return many(format!("\\{c}{{{name}}}"));
             }
             't' => 0x09,
@@ -338,7 +359,8 @@ impl<'a> Speller<'a> {
 fn literal(character: u32) -> String {
     match char::from_u32(character) {
         Some(plain)
-            if plain.is_alphanumeric() || matches!(plain, ' ' | '_' | '/' | ':' | '@' | ',' | ';' | '=' | '%') =>
+            if plain.is_alphanumeric()
+                || matches!(plain, ' ' | '_' | '/' | ':' | '@' | ',' | ';' | '=' | '%') =>
         {
             plain.to_string()
         }
@@ -384,11 +406,14 @@ mod tests {
             (r"(?i)^abc$", "ABC", "abd"),
             (r"^(?P<name>a)\z", "a", "b"),
         ] {
-            let read = Pattern::new(pattern).unwrap_or_else(|problem| panic!("{pattern}: {problem:?}"));
+            let read =
+                Pattern::new(pattern).unwrap_or_else(|problem| panic!("{pattern}: {problem:?}"));
             assert!(read.is_valid(&json!(good)), "{pattern} takes {good:?}");
             assert!(!read.is_valid(&json!(bad)), "{pattern} refuses {bad:?}");
         }
-        for unreadable in ["(", ")", "[b-a]", "(?>a)", r"(a)\2", r"\k<x>", "*a", "[a", r"\u{110000}", r"(?=a)a++"] {
+        for unreadable in
+            ["(", ")", "[b-a]", "(?>a)", r"(a)\2", r"\k<x>", "*a", "[a", r"\u{110000}", r"(?=a)a++"]
+        {
             assert!(Pattern::new(unreadable).is_err(), "{unreadable}");
         }
     }

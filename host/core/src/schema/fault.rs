@@ -28,7 +28,11 @@ struct Known<'a> {
 }
 
 /// All faults, the ones over [`MAX_FAULTS`] counted.
-pub(super) fn all<'a>(schema: &Value, value: &Value, errors: impl Iterator<Item = ValidationError<'a>>) -> Vec<Fault> {
+pub(super) fn all<'a>(
+    schema: &Value,
+    value: &Value,
+    errors: impl Iterator<Item = ValidationError<'a>>,
+) -> Vec<Fault> {
     let mut known = Known { value, schema, declared: HashSet::new() };
     declarations(schema, &mut known.declared);
     let mut faults = Vec::new();
@@ -63,16 +67,17 @@ fn place_of(value: &Value, text: &str) -> Option<String> {
             let mut items = items.iter().enumerate();
             items.find_map(|(index, item)| Some(format!("/{index}{}", place_of(item, text)?)))
         }
-        Value::Object(members) => {
-            members.iter().find_map(|(name, member)| Some(format!("{}{}", below("", name), place_of(member, text)?)))
-        }
+        Value::Object(members) => members.iter().find_map(|(name, member)| {
+            Some(format!("{}{}", below("", name), place_of(member, text)?))
+        }),
         Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }
 
 fn explain(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
     let mut faults = faults_of(known, error);
-    let hint = if error.instance().is_null() { dispensable(known, error) } else { written_as_text(error) };
+    let hint =
+        if error.instance().is_null() { dispensable(known, error) } else { written_as_text(error) };
     let path = error.instance_path().as_str();
     if let Some(fault) = faults.first_mut().filter(|fault| fault.path == path) {
         fault.hint = hint;
@@ -103,7 +108,9 @@ fn expected_types(error: &ValidationError<'_>) -> Option<Vec<String>> {
     if let Kind::Type { kind } = error.kind() {
         Some(types(kind))
     } else if let Kind::AnyOf { context } | Kind::OneOfNotValid { context } = error.kind() {
-        let here = |inner: &&ValidationError<'_>| inner.instance_path().as_str() == error.instance_path().as_str();
+        let here = |inner: &&ValidationError<'_>| {
+            inner.instance_path().as_str() == error.instance_path().as_str()
+        };
         let each = context.iter().map(|errors| expected_types(errors.iter().find(here)?));
         Some(each.collect::<Option<Vec<_>>>()?.concat())
     } else {
@@ -115,7 +122,8 @@ fn expected_types(error: &ValidationError<'_>) -> Option<Vec<String>> {
 fn dispensable(known: &Known<'_>, error: &ValidationError<'_>) -> Option<String> {
     let (above, member) = error.instance_path().as_str().rsplit_once('/')?;
     let (beside, inside) = error.evaluation_path().as_str().rsplit_once("/properties/")?;
-    let is_member = known.value.pointer(above)?.is_object() && inside.split('/').next() == Some(member);
+    let is_member =
+        known.value.pointer(above)?.is_object() && inside.split('/').next() == Some(member);
     let object = followed(known.schema, beside).filter(|_| is_member)?;
     let name = plain_step(member);
     let mut required = object.get("required").and_then(Value::as_array).into_iter().flatten();
@@ -154,7 +162,8 @@ fn faults_of(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
             let name = property.as_str().unwrap_or_default();
             let kind = FaultKind::Required { member: shorten(name, QUOTE) };
             let fault = Fault::of_kind(below(path, name), kind);
-            let mut fault = value.as_object().map_or(fault.clone(), |members| fault.with_members(members));
+            let mut fault =
+                value.as_object().map_or(fault.clone(), |members| fault.with_members(members));
             if let Some(near) = nearest_stranger(known, value, name) {
                 fault.got = Some(shorten(near, QUOTE));
                 fault.nearest = Some(shorten(name, QUOTE));
@@ -167,7 +176,9 @@ fn faults_of(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
         Kind::Enum { options } => {
             vec![allowed(error, one_of(options.as_array().map(Vec::as_slice).unwrap_or_default()))]
         }
-        Kind::Constant { expected_value } => vec![allowed(error, one_of(std::slice::from_ref(expected_value)))],
+        Kind::Constant { expected_value } => {
+            vec![allowed(error, one_of(std::slice::from_ref(expected_value)))]
+        }
         Kind::Type { kind } => one(FaultKind::Type { types: types(kind) }),
         Kind::Minimum { limit }
         | Kind::ExclusiveMinimum { limit }
@@ -186,7 +197,9 @@ fn faults_of(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
             one(FaultKind::Pattern { pattern: message.clone() })
         }
         Kind::UniqueItems | Kind::Custom { .. } => one(FaultKind::UniqueItems),
-        Kind::MultipleOf { multiple_of } => one(FaultKind::MultipleOf { multiple_of: plain(*multiple_of) }),
+        Kind::MultipleOf { multiple_of } => {
+            one(FaultKind::MultipleOf { multiple_of: plain(*multiple_of) })
+        }
         Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
             let mut faults = vec![allowed(error, alternatives(known, context))];
             faults.extend(meant(known, error, context));
@@ -195,13 +208,14 @@ fn faults_of(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
         Kind::OneOfMultipleValid { .. } => one(FaultKind::Ambiguous),
         // The validator says this of an object without any declared member, and of its first member's value.
         Kind::FalseSchema if error.schema_path().as_str().ends_with("/additionalProperties") => {
-            let members = known.value.pointer(path).and_then(Value::as_object).into_iter().flatten();
+            let members =
+                known.value.pointer(path).and_then(Value::as_object).into_iter().flatten();
             strangers(known, error, members.map(|(name, _)| name.as_str()))
         }
         Kind::FalseSchema => one(FaultKind::Forbidden),
-        Kind::Contains => {
-            one(FaultKind::Schema { message: "expected an item that fits the schema of `contains`".to_owned() })
-        }
+        Kind::Contains => one(FaultKind::Schema {
+            message: "expected an item that fits the schema of `contains`".to_owned(),
+        }),
         Kind::AdditionalItems { .. }
         | Kind::BacktrackLimitExceeded { .. }
         | Kind::RegexEngineFailure { .. }
@@ -211,14 +225,18 @@ fn faults_of(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
         | Kind::Not { .. }
         | Kind::PropertyNames { .. }
         | Kind::UnevaluatedItems { .. }
-        | Kind::Referencing(_) => {
-            one(FaultKind::Schema { message: shorten(&error.masked_with("the value").to_string(), 200) })
-        }
+        | Kind::Referencing(_) => one(FaultKind::Schema {
+            message: shorten(&error.masked_with("the value").to_string(), 200),
+        }),
     }
 }
 
 /// The members of an object that its schema does not allow.
-fn strangers<'a>(known: &Known<'_>, error: &ValidationError<'_>, names: impl Iterator<Item = &'a str>) -> Vec<Fault> {
+fn strangers<'a>(
+    known: &Known<'_>,
+    error: &ValidationError<'_>,
+    names: impl Iterator<Item = &'a str>,
+) -> Vec<Fault> {
     let path = error.instance_path().as_str();
     let mut names = names.fuse();
     let unknown = |name: &str| {
@@ -248,7 +266,9 @@ fn one_for_a_mistyped_name(faults: &mut Vec<Fault>) {
         Some(below(parent, fault.nearest.as_ref()?))
     };
     let meant: HashSet<_> = faults.iter().filter_map(meant).collect();
-    faults.retain(|fault| !matches!(fault.kind, FaultKind::Required { .. }) || !meant.contains(&fault.path));
+    faults.retain(|fault| {
+        !matches!(fault.kind, FaultKind::Required { .. }) || !meant.contains(&fault.path)
+    });
 }
 
 /// What each alternative would have wanted, in short.
@@ -260,23 +280,35 @@ fn alternatives(known: &Known<'_>, context: &[Vec<ValidationError<'_>>]) -> Faul
 
 /// An error inside of an alternative. Its own alternatives are not spelled out: they multiply.
 fn inside(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
-    let nests = matches!(error.kind(), ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. });
+    let nests = matches!(
+        error.kind(),
+        ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. }
+    );
     let unsaid = FaultKind::Alternatives { alternatives: Vec::new() };
     if nests { vec![allowed(error, unsaid)] } else { explain(known, error) }
 }
 
 /// What is wrong inside of a value by the alternative that was probably meant: one that takes a value of this type, if
 /// possible with these constants (they tell alternatives apart), and has the least to find fault with.
-fn meant(known: &Known<'_>, error: &ValidationError<'_>, context: &[Vec<ValidationError<'_>>]) -> Vec<Fault> {
+fn meant(
+    known: &Known<'_>,
+    error: &ValidationError<'_>,
+    context: &[Vec<ValidationError<'_>>],
+) -> Vec<Fault> {
     let path = error.instance_path().as_str();
     let fixed = |error: &&ValidationError<'_>| {
-        matches!(error.kind(), ValidationErrorKind::Constant { .. } | ValidationErrorKind::Enum { .. })
+        matches!(
+            error.kind(),
+            ValidationErrorKind::Constant { .. } | ValidationErrorKind::Enum { .. }
+        )
     };
     let type_fits = |errors: &&Vec<ValidationError<'_>>| {
-        let other = |error: &ValidationError<'_>| matches!(error.kind(), ValidationErrorKind::Type { .. });
+        let other =
+            |error: &ValidationError<'_>| matches!(error.kind(), ValidationErrorKind::Type { .. });
         !errors.iter().any(|error| error.instance_path().as_str() == path && other(error))
     };
-    let distance = |errors: &&Vec<ValidationError<'_>>| (errors.iter().filter(fixed).count(), errors.len());
+    let distance =
+        |errors: &&Vec<ValidationError<'_>>| (errors.iter().filter(fixed).count(), errors.len());
     let closest = context.iter().filter(type_fits).min_by_key(distance).into_iter().flatten();
     let mut faults: Vec<_> = closest.take(MEANT).flat_map(|error| inside(known, error)).collect();
     one_for_a_mistyped_name(&mut faults);
@@ -301,7 +333,11 @@ fn allowed(error: &ValidationError<'_>, kind: FaultKind) -> Fault {
 }
 
 /// The texts that stand at the place of `whole` by an error about it, and by its alternatives'.
-fn gather<'a>(whole: &ValidationError<'_>, error: &'a ValidationError<'_>, texts: &mut Vec<&'a str>) {
+fn gather<'a>(
+    whole: &ValidationError<'_>,
+    error: &'a ValidationError<'_>,
+    texts: &mut Vec<&'a str>,
+) {
     use ValidationErrorKind as Kind;
     if error.instance_path().as_str() != whole.instance_path().as_str() {
         return;
@@ -328,7 +364,9 @@ fn declarations<'a>(schema: &'a Value, declared: &mut HashSet<&'a str>) {
         Value::Array(items) => items.iter().for_each(|item| declarations(item, declared)),
         Value::Object(keywords) => {
             let properties = keywords.get("properties").and_then(Value::as_object);
-            declared.extend(properties.into_iter().flat_map(|members| members.keys().map(String::as_str)));
+            declared.extend(
+                properties.into_iter().flat_map(|members| members.keys().map(String::as_str)),
+            );
             keywords.values().for_each(|value| declarations(value, declared));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -340,7 +378,10 @@ fn declarations<'a>(schema: &'a Value, declared: &mut HashSet<&'a str>) {
 fn nearest_property(schema: &Value, error: &ValidationError<'_>, name: &str) -> Option<String> {
     let (beside, _) = error.schema_path().as_str().rsplit_once('/')?;
     let declared = schema.pointer(beside)?.get("properties")?.as_object()?;
-    let missing = declared.keys().map(String::as_str).filter(|declared| error.instance().get(declared).is_none());
+    let missing = declared
+        .keys()
+        .map(String::as_str)
+        .filter(|declared| error.instance().get(declared).is_none());
     names::nearest(name, missing).map(str::to_owned)
 }
 

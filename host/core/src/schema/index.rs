@@ -117,7 +117,9 @@ impl<'a> Index<'a> {
             self.resources[resource].anchors.insert(anchor, At(schema));
             self.resources[resource].dynamic.insert(anchor, At(schema));
         }
-        if schema.get("$recursiveAnchor") == Some(&Value::Bool(true)) && at == self.resources[resource].at {
+        if schema.get("$recursiveAnchor") == Some(&Value::Bool(true))
+            && at == self.resources[resource].at
+        {
             self.resources[resource].dynamic.insert("", At(schema));
         }
         if let Some(reference) = text("$dynamicRef") {
@@ -148,18 +150,28 @@ impl<'a> Index<'a> {
 
     /// The number of the resource that begins at a subschema with an identifier. An identifier that is no URI begins none.
     fn begin(&mut self, schema: &'a Value, at: &str, id: &str, around: usize) -> usize {
-        let Ok(uri) = uri::resolve_against(&self.resources[around].uri.borrow(), id) else { return around };
+        let Ok(uri) = uri::resolve_against(&self.resources[around].uri.borrow(), id) else {
+            return around;
+        };
         if at.is_empty() {
             self.uris.insert(uri.as_str().to_owned(), 0);
             self.resources[0].uri = uri;
             return 0;
         }
         let own = schema.get("$schema").and_then(Value::as_str).map(Draft::from_schema_uri);
-        let draft = own.filter(|draft| *draft != Draft::Unknown).unwrap_or(self.resources[around].draft);
+        let draft =
+            own.filter(|draft| *draft != Draft::Unknown).unwrap_or(self.resources[around].draft);
         let number = self.resources.len();
         self.uris.entry(uri.as_str().to_owned()).or_insert(number);
         let (anchors, dynamic) = (HashMap::new(), HashMap::new());
-        self.resources.push(Resource { root: schema, at: at.to_owned(), uri, draft, anchors, dynamic });
+        self.resources.push(Resource {
+            root: schema,
+            at: at.to_owned(),
+            uri,
+            draft,
+            anchors,
+            dynamic,
+        });
         number
     }
 
@@ -183,13 +195,16 @@ impl<'a> Index<'a> {
                 (None, None) => Named::Nothing,
             };
         }
-        let (mut at, mut schema) = (self.resources[resource].at.clone(), self.resources[resource].root);
+        let (mut at, mut schema) =
+            (self.resources[resource].at.clone(), self.resources[resource].root);
         for step in decoded.split('/').skip(1) {
             at = format!("{at}/{step}");
             let step = step.replace("~1", "/").replace("~0", "~");
             let next = match schema {
                 Value::Object(members) => members.get(&step),
-                Value::Array(items) => step.parse::<usize>().ok().and_then(|index| items.get(index)),
+                Value::Array(items) => {
+                    step.parse::<usize>().ok().and_then(|index| items.get(index))
+                }
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
             };
             let Some(next) = next else { return Named::Nothing };

@@ -18,7 +18,8 @@ const ONE: [&str; 12] = [
     "unevaluatedProperties",
 ];
 const LIST: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "prefixItems"];
-const MAP: [&str; 6] = ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
+const MAP: [&str; 6] =
+    ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
 
 /// The subschemas of a keyword.
 pub(super) enum Subschemas<'a> {
@@ -34,9 +35,12 @@ pub(super) fn subschemas<'a>(keyword: &str, value: &'a Value) -> Subschemas<'a> 
         Value::Array(list) if LIST.contains(&keyword) => Subschemas::List(list),
         Value::Object(map) if MAP.contains(&keyword) => Subschemas::Map(map),
         Value::Object(_) | Value::Bool(_) if ONE.contains(&keyword) => Subschemas::One(value),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
-            Subschemas::None
-        }
+        Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => Subschemas::None,
     }
 }
 
@@ -49,25 +53,31 @@ pub(super) fn misfit(keyword: &str, value: &Value) -> Option<&'static str> {
         value.as_str().is_some_and(|name| names.contains(&name))
     };
     let (fits, form) = match keyword {
-        "$anchor" | "$comment" | "$dynamicAnchor" | "$dynamicRef" | "$id" | "$recursiveRef" | "$ref" | "$schema"
-        | "contentEncoding" | "contentMediaType" | "description" | "format" | "pattern" | "title" => {
-            (value.is_string(), "a string")
+        "$anchor" | "$comment" | "$dynamicAnchor" | "$dynamicRef" | "$id" | "$recursiveRef"
+        | "$ref" | "$schema" | "contentEncoding" | "contentMediaType" | "description"
+        | "format" | "pattern" | "title" => (value.is_string(), "a string"),
+        "deprecated" | "readOnly" | "uniqueItems" | "writeOnly" => {
+            (value.is_boolean(), "a boolean")
         }
-        "deprecated" | "readOnly" | "uniqueItems" | "writeOnly" => (value.is_boolean(), "a boolean"),
-        "exclusiveMaximum" | "exclusiveMinimum" | "maximum" | "minimum" => (value.is_number(), "a number"),
+        "exclusiveMaximum" | "exclusiveMinimum" | "maximum" | "minimum" => {
+            (value.is_number(), "a number")
+        }
         "multipleOf" => (value.as_f64().is_some_and(|number| number > 0.0), "a number above 0"),
-        "maxContains" | "maxItems" | "maxLength" | "maxProperties" | "minContains" | "minItems" | "minLength"
-        | "minProperties" => {
-            let is_count = value.as_f64().is_some_and(|number| number >= 0.0 && number.fract() == 0.0);
+        "maxContains" | "maxItems" | "maxLength" | "maxProperties" | "minContains" | "minItems"
+        | "minLength" | "minProperties" => {
+            let is_count =
+                value.as_f64().is_some_and(|number| number >= 0.0 && number.fract() == 0.0);
             (is_count, "a whole number, 0 or above")
         }
         "enum" | "examples" => (value.is_array(), "an array"),
         "required" => (texts(value), "an array of strings"),
-        "dependentRequired" => {
-            (value.as_object().is_some_and(|map| map.values().all(texts)), "an object of arrays of strings")
-        }
+        "dependentRequired" => (
+            value.as_object().is_some_and(|map| map.values().all(texts)),
+            "an object of arrays of strings",
+        ),
         "type" => {
-            let many = value.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(is_type));
+            let many =
+                value.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(is_type));
             (many || is_type(value), "the name of a JSON type, or an array of them")
         }
         "allOf" | "anyOf" | "oneOf" | "prefixItems" => {
@@ -87,11 +97,19 @@ pub(super) fn each_subschema(schema: &mut Value, look: &mut impl FnMut(&mut Map<
     for (keyword, value) in keywords.iter_mut() {
         let keyword = keyword.as_str();
         match value {
-            Value::Array(list) if LIST.contains(&keyword) => list.iter_mut().for_each(|one| each_subschema(one, look)),
-            Value::Object(map) if MAP.contains(&keyword) => map.values_mut().for_each(|one| each_subschema(one, look)),
-            one if ONE.contains(&keyword) => each_subschema(one, look),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+            Value::Array(list) if LIST.contains(&keyword) => {
+                list.iter_mut().for_each(|one| each_subschema(one, look))
             }
+            Value::Object(map) if MAP.contains(&keyword) => {
+                map.values_mut().for_each(|one| each_subschema(one, look))
+            }
+            one if ONE.contains(&keyword) => each_subschema(one, look),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_) => {}
         }
     }
 }

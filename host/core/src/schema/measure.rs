@@ -107,7 +107,9 @@ impl Measure {
         for (layer, cost) in self.0.iter().zip(costs).rev() {
             below += layer.steps();
             let (looks, whole) = of(cost);
-            sum = sum.saturating_add(looks.saturating_mul(layer.steps())).saturating_add(whole.saturating_mul(below));
+            sum = sum
+                .saturating_add(looks.saturating_mul(layer.steps()))
+                .saturating_add(whole.saturating_mul(below));
         }
         sum
     }
@@ -115,7 +117,9 @@ impl Measure {
     /// Bytes that are matched with patterns.
     pub(super) fn matched(&self, costs: &[Cost]) -> u64 {
         let layers = self.0.iter().zip(costs);
-        layers.fold(0, |sum, (layer, cost)| sum.saturating_add(cost.patterns.saturating_mul(layer.text)))
+        layers.fold(0, |sum, (layer, cost)| {
+            sum.saturating_add(cost.patterns.saturating_mul(layer.text))
+        })
     }
 }
 

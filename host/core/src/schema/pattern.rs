@@ -57,7 +57,8 @@ impl Pattern {
     pub(super) fn new(text: &str) -> Result<Self, Unusable> {
         let most = most_bytes();
         let linear = |spelled: &str| {
-            let built = regex::RegexBuilder::new(spelled).size_limit(most).dfa_size_limit(most).build();
+            let built =
+                regex::RegexBuilder::new(spelled).size_limit(most).dfa_size_limit(most).build();
             built.map(Engine::Linear).map_err(|error| {
                 let is_large = matches!(error, regex::Error::CompiledTooBig(_));
                 if is_large { Unusable::TooLarge } else { Unusable::Unreadable }
@@ -68,10 +69,16 @@ impl Pattern {
             Some(spelled) if !spelled.backtracks => linear(&spelled.text)?,
             Some(spelled) => {
                 // Each look-around is compiled for itself: many share the bytes of a few.
-                let looks = ["(?=", "(?!", "(?<"].iter().map(|look| spelled.text.matches(look).count()).sum::<usize>();
+                let looks = ["(?=", "(?!", "(?<"]
+                    .iter()
+                    .map(|look| spelled.text.matches(look).count())
+                    .sum::<usize>();
                 let most = most * LOOKS / looks.max(LOOKS);
                 let mut builder = fancy_regex::RegexBuilder::new(&spelled.text);
-                builder.delegate_size_limit(most).delegate_dfa_size_limit(most).backtrack_limit(backtracks());
+                builder
+                    .delegate_size_limit(most)
+                    .delegate_dfa_size_limit(most)
+                    .backtrack_limit(backtracks());
                 let built = builder.build().map_err(|error| {
                     let is_inner =
                         |inner: &fancy_regex::CompileError| matches!(inner, fancy_regex::CompileError::InnerError(_));
@@ -159,10 +166,14 @@ pub(super) fn spell_names(schema: &Value) -> (Value, bool) {
     let mut schema = schema.clone();
     let mut backtracks = false;
     each_subschema(&mut schema, &mut |keywords| {
-        backtracks |= names(keywords).is_some_and(|names| names.keys().any(|name| name_weight(name) > 1));
+        backtracks |=
+            names(keywords).is_some_and(|names| names.keys().any(|name| name_weight(name) > 1));
     });
     each_subschema(&mut schema, &mut |keywords| {
-        let Some(names) = keywords.get_mut("patternProperties").and_then(Value::as_object_mut) else { return };
+        let Some(names) = keywords.get_mut("patternProperties").and_then(Value::as_object_mut)
+        else {
+            return;
+        };
         let spelled = std::mem::take(names).into_iter().map(|(name, value)| {
             // The validator leaves a pattern as it is that begins to look around.
             let spelled = if backtracks {
@@ -193,8 +204,10 @@ pub(super) fn keyword<'a>(
     pattern: &'a Value,
     _: Location,
 ) -> Result<Box<dyn for<'i> Keyword<'i>>, ValidationError<'a>> {
-    let text = pattern.as_str().ok_or_else(|| ValidationError::schema("`pattern` must be a string"))?;
-    let compiled = Pattern::new(text).map_err(|unusable| ValidationError::schema(unusable.about(text)))?;
+    let text =
+        pattern.as_str().ok_or_else(|| ValidationError::schema("`pattern` must be a string"))?;
+    let compiled =
+        Pattern::new(text).map_err(|unusable| ValidationError::schema(unusable.about(text)))?;
     Ok(Box::new(compiled))
 }
 
@@ -205,7 +218,9 @@ impl Unusable {
         match self {
             Self::Unreadable => format!("`{pattern}` is not a regular expression (ECMA-262)"),
             Self::TooLarge => {
-                format!("the pattern `{pattern}` takes more than {PATTERN_BYTES} bytes of memory: repeat less in it")
+                format!(
+                    "the pattern `{pattern}` takes more than {PATTERN_BYTES} bytes of memory: repeat less in it"
+                )
             }
         }
     }

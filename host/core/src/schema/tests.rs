@@ -79,10 +79,14 @@ fn a_fault_says_what_to_send_instead() {
 #[test]
 fn a_declared_member_is_no_misspelt_one() {
     let strict = json!({"properties": {"a": {}, "b": {}}, "required": ["a", "b"], "additionalProperties": false});
-    let apart = json!({"allOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}, "required": ["b"]}]});
+    let apart =
+        json!({"allOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}, "required": ["b"]}]});
     let either = json!({"properties": {"a": {}, "b": {}}, "allOf": [{"required": ["b"]}]});
     for schema in [strict.clone(), apart, either] {
-        assert_eq!(faults(schema, json!({"a": 1})), "at `/b`: required member `b` is missing, got an object with `a`");
+        assert_eq!(
+            faults(schema, json!({"a": 1})),
+            "at `/b`: required member `b` is missing, got an object with `a`"
+        );
     }
     let long = "x".repeat(70);
     for (given, told) in [
@@ -94,9 +98,15 @@ fn a_declared_member_is_no_misspelt_one() {
         ),
     ] {
         let schema = json!({"properties": {"size": {}}, "required": ["size"]});
-        assert_eq!(faults(schema, given), format!("at `/size`: required member `size` is missing, got {told}"));
+        assert_eq!(
+            faults(schema, given),
+            format!("at `/size`: required member `size` is missing, got {told}")
+        );
     }
-    assert_eq!(faults(strict.clone(), json!({"a": 1, "b": 2, "c": 3})), "at `/c`: unknown member `c`");
+    assert_eq!(
+        faults(strict.clone(), json!({"a": 1, "b": 2, "c": 3})),
+        "at `/c`: unknown member `c`"
+    );
     let open = json!({"properties": {"a": {}, "b": {}}, "required": ["a", "b"]});
     let slip = "at `/b`: required member `b` is missing, got c (did you mean `b`?)";
     assert_eq!(faults(open, json!({"a": 1, "c": 3})), slip);
@@ -105,13 +115,13 @@ fn a_declared_member_is_no_misspelt_one() {
 /// As enumerations come whose variants are described one by one, optional ones, and those whose variants carry data.
 #[test]
 fn the_nearest_alternative_is_named() {
-    let sizes =
-        json!({"oneOf": [{"const": "small", "description": "S"}, {"const": "medium"}, {"enum": ["large", "huge"]}]});
+    let sizes = json!({"oneOf": [{"const": "small", "description": "S"}, {"const": "medium"}, {"enum": ["large", "huge"]}]});
     let shape = |tag: &str, size: &str| {
         json!({"type": "object", "properties": {"is": {"const": tag}, size: {"type": "number"}, "sizes": sizes},
             "required": ["is", size], "additionalProperties": false})
     };
-    let shapes = json!({"anyOf": [shape("circle", "radius"), shape("square", "side"), {"type": "null"}]});
+    let shapes =
+        json!({"anyOf": [shape("circle", "radius"), shape("square", "side"), {"type": "null"}]});
     let cases = [
         (json!({"const": "medium"}), json!("medum")),
         (sizes.clone(), json!("medum")),
@@ -136,7 +146,10 @@ fn an_answer_is_checked_against_the_questions_schema() {
     let question = question.with_answer_schema(json!({"type": "integer", "minimum": 1}));
     assert_eq!(question.check_answer(&answer(json!(2))), Ok(()));
     let faults = question.check_answer(&answer(json!("two"))).unwrap_err();
-    assert_eq!(faults.iter().map(ToString::to_string).collect::<Vec<_>>(), ["expected an integer, got \"two\""]);
+    assert_eq!(
+        faults.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["expected an integer, got \"two\""]
+    );
 }
 
 /// A program decides by the code and the values, never by the sentence.
@@ -158,13 +171,21 @@ fn a_fault_has_a_code_and_values() {
             json!(1),
             json!({"path": "", "code": "type", "types": ["null", "string"], "got": "1"}),
         ),
-        (json!({"const": 2}), json!(1), json!({"path": "", "code": "enum", "allowed": [2], "got": "1"})),
+        (
+            json!({"const": 2}),
+            json!(1),
+            json!({"path": "", "code": "enum", "allowed": [2], "got": "1"}),
+        ),
         (
             json!({"enum": ["a", "b".repeat(100)]}),
             json!("zzzz"),
             json!({"path": "", "code": "enum", "allowed": ["a"], "more": 1, "got": "\"zzzz\""}),
         ),
-        (json!({"minimum": 2}), json!(1), json!({"path": "", "code": "range", "minimum": 2, "got": "1"})),
+        (
+            json!({"minimum": 2}),
+            json!(1),
+            json!({"path": "", "code": "range", "minimum": 2, "got": "1"}),
+        ),
         (
             json!({"exclusiveMaximum": 1.5}),
             json!(2),
@@ -185,7 +206,11 @@ fn a_fault_has_a_code_and_values() {
             json!("b"),
             json!({"path": "", "code": "pattern", "pattern": "^a$", "got": "\"b\""}),
         ),
-        (json!({"multipleOf": 3}), json!(4), json!({"path": "", "code": "multiple_of", "multiple_of": 3, "got": "4"})),
+        (
+            json!({"multipleOf": 3}),
+            json!(4),
+            json!({"path": "", "code": "multiple_of", "multiple_of": 3, "got": "4"}),
+        ),
         (json!({"not": {}}), json!(4), json!({"path": "", "code": "schema", "got": "4"})),
         (
             json!({"anyOf": [{"type": "string"}, {"minimum": 5}]}),
@@ -210,8 +235,10 @@ fn a_fault_has_a_code_and_values() {
 fn a_mistyped_name_is_one_fault_whose_members_are_values() {
     let strict = json!({"properties": {"name": {}, "unit": {"enum": ["celsius"]}}, "required": ["name"],
         "additionalProperties": false});
-    let told = Schema::compile(&strict).unwrap().check(&json!({"nme": 1, "unit": "celsus"})).unwrap_err();
-    let mut nearest: Vec<_> = told.iter().map(|fault| (fault.path.as_str(), fault.nearest.as_deref())).collect();
+    let told =
+        Schema::compile(&strict).unwrap().check(&json!({"nme": 1, "unit": "celsus"})).unwrap_err();
+    let mut nearest: Vec<_> =
+        told.iter().map(|fault| (fault.path.as_str(), fault.nearest.as_deref())).collect();
     nearest.sort();
     assert_eq!(nearest, [("/nme", Some("name")), ("/unit", Some("celsius"))]);
 }
@@ -244,7 +271,10 @@ fn hostile_schemas_are_refused() {
         .into();
     for (why, schema) in [
         ("never end", json!({"$ref": "#"})),
-        ("never end", json!({"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"not": {"$ref": "#"}}}})),
+        (
+            "never end",
+            json!({"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"not": {"$ref": "#"}}}}),
+        ),
         ("another document", json!({"$ref": "http://127.0.0.1/schema"})),
         ("another document", json!({"$ref": "file:///etc/passwd"})),
         ("names no part", json!({"$dynamicRef": "#x"})),
@@ -274,7 +304,9 @@ fn fan_root(mut defs: Value) -> Value {
 /// What stands in a reference as an escape is the character.
 #[test]
 fn references_have_their_escapes() {
-    for (name, reference) in [("a\"b", "#/$defs/a%22b"), ("a/b", "#/$defs/a~1b"), ("é%", "#/$defs/%C3%A9%25")] {
+    for (name, reference) in
+        [("a\"b", "#/$defs/a%22b"), ("a/b", "#/$defs/a~1b"), ("é%", "#/$defs/%C3%A9%25")]
+    {
         let schema = json!({"$ref": reference, "$defs": {name: {"type": "null"}}});
         assert_eq!(faults(schema.clone(), json!(null)), "");
         assert_ne!(faults(schema, json!(1)), "");
@@ -342,9 +374,15 @@ fn faults_are_looked_for_within_a_budget() {
     ] {
         assert_eq!(faults(schema, value).lines().count(), 1);
     }
-    let unknown: serde_json::Map<_, _> = (0..5000).map(|n| (format!("u{n}").repeat(20), json!(1))).collect();
-    let text = faults(json!({"properties": {"known": {}}, "additionalProperties": false}), unknown.into());
-    assert!(text.lines().count() <= crate::refusal::MAX_FAULTS + 1 && text.len() < 10_000, "{}", text.len());
+    let unknown: serde_json::Map<_, _> =
+        (0..5000).map(|n| (format!("u{n}").repeat(20), json!(1))).collect();
+    let text =
+        faults(json!({"properties": {"known": {}}, "additionalProperties": false}), unknown.into());
+    assert!(
+        text.lines().count() <= crate::refusal::MAX_FAULTS + 1 && text.len() < 10_000,
+        "{}",
+        text.len()
+    );
 }
 
 /// Also where there are so many that they are not compared one by one.

@@ -44,11 +44,15 @@ pub(crate) fn translate(schema: &Value) -> Result<Translated, String> {
         if draft == Draft::Unknown {
             draft = Draft::Draft202012;
             let said = shorten(said, QUOTE);
-            warnings.push(("/$schema".to_owned(), format!("`{said}` is not a known draft: it is read as 2020-12")));
+            warnings.push((
+                "/$schema".to_owned(),
+                format!("`{said}` is not a known draft: it is read as 2020-12"),
+            ));
         }
     }
     let index = Index::of(schema, draft).ok_or("not a usable JSON Schema")?;
-    let mut writer = Writer { index, written: HashMap::new(), links: Vec::new(), warnings, spent: 0 };
+    let mut writer =
+        Writer { index, written: HashMap::new(), links: Vec::new(), warnings, spent: 0 };
     let mut whole = writer.schema(At(schema), &Vec::new(), "")?;
     let mut copies = BTreeMap::new();
     let mut next = 0;
@@ -133,7 +137,9 @@ impl<'a> Writer<'a> {
 
     /// Writes a schema that will stand at `out`.
     fn schema(&mut self, schema: At<'a>, around: &Scope<'a>, out: &str) -> Result<Value, String> {
-        let Some(place) = self.index.places.get(&schema).cloned() else { return Ok(Value::Bool(true)) };
+        let Some(place) = self.index.places.get(&schema).cloned() else {
+            return Ok(Value::Bool(true));
+        };
         let scope = self.scope(place.resource, around);
         self.written.entry((schema, scope.clone())).or_insert_with(|| out.to_owned());
         match schema.0 {
@@ -168,15 +174,23 @@ impl<'a> Writer<'a> {
             }
             match (keyword.as_str(), value) {
                 ("$schema", Value::String(said))
-                    if place.at.is_empty() && Draft::from_schema_uri(said) == Draft::Draft202012 =>
+                    if place.at.is_empty()
+                        && Draft::from_schema_uri(said) == Draft::Draft202012 =>
                 {
                     written.insert(keyword.clone(), value.clone());
                 }
-                ("$schema" | "$id" | "$anchor" | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary", _) => {}
+                (
+                    "$schema" | "$id" | "$anchor" | "$dynamicAnchor" | "$recursiveAnchor"
+                    | "$vocabulary",
+                    _,
+                ) => {}
                 ("id", Value::String(_)) if draft == Draft::Draft4 => {}
                 ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
-                    let (target, scope) = self.target(keyword, reference, place.resource, scope, &at)?;
-                    if keyword == "$ref" || !keywords.contains_key("$ref") && !written.contains_key("$ref") {
+                    let (target, scope) =
+                        self.target(keyword, reference, place.resource, scope, &at)?;
+                    if keyword == "$ref"
+                        || !keywords.contains_key("$ref") && !written.contains_key("$ref")
+                    {
                         self.links.push(Link { from: format!("{out}/$ref"), target, scope });
                         written.insert("$ref".to_owned(), value.clone());
                     } else {
@@ -185,18 +199,24 @@ impl<'a> Writer<'a> {
                 }
                 ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(is_exclusive)) => {
                     let bound = if keyword == "exclusiveMinimum" { "minimum" } else { "maximum" };
-                    if let Some(limit) = keywords.get(bound).filter(|limit| *is_exclusive && limit.is_number()) {
+                    if let Some(limit) =
+                        keywords.get(bound).filter(|limit| *is_exclusive && limit.is_number())
+                    {
                         written.insert(keyword.clone(), limit.clone());
                     }
                 }
                 ("minimum", _) if keywords.get("exclusiveMinimum") == Some(&Value::Bool(true)) => {}
                 ("maximum", _) if keywords.get("exclusiveMaximum") == Some(&Value::Bool(true)) => {}
                 ("additionalItems", _) if !has_list => {}
-                ("items", Value::Array(list)) if keywords.contains_key("prefixItems") || list.is_empty() => {}
+                ("items", Value::Array(list))
+                    if keywords.contains_key("prefixItems") || list.is_empty() => {}
                 ("dependencies", Value::Object(map)) => {
                     for (name, needed) in map {
                         let (keyword, needed) = if needed.is_array() {
-                            ("dependentRequired", self.plain("dependentRequired", &json!({name: needed}), &at))
+                            (
+                                "dependentRequired",
+                                self.plain("dependentRequired", &json!({name: needed}), &at),
+                            )
                         } else {
                             let below = inside(&format!("{out}/dependentSchemas"), name);
                             let one = self.schema(At(needed), scope, &below)?;
@@ -209,14 +229,17 @@ impl<'a> Writer<'a> {
                 }
                 ("contains" | "minContains" | "maxContains", _) if hides_contained => {
                     if keyword == "contains" {
-                        let hidden = format!("{out}/allOf/{}/not/not", further.len() + branches(keywords));
+                        let hidden =
+                            format!("{out}/allOf/{}/not/not", further.len() + branches(keywords));
                         let mut inner = Map::new();
                         inner.insert(
                             "contains".to_owned(),
                             self.schema(At(value), scope, &format!("{hidden}/contains"))?,
                         );
                         for bound in ["minContains", "maxContains"] {
-                            inner.extend(keywords.get(bound).map(|value| (bound.to_owned(), value.clone())));
+                            inner.extend(
+                                keywords.get(bound).map(|value| (bound.to_owned(), value.clone())),
+                            );
                         }
                         further.push((json!({"not": {"not": inner}}), None));
                     }
@@ -228,7 +251,9 @@ impl<'a> Writer<'a> {
                 }
                 ("$defs" | "dependentSchemas", Value::Object(_)) => {
                     let below = format!("{out}/{keyword}");
-                    if let Some(Value::Object(map)) = self.keyword(keyword, value, scope, &below, &at)? {
+                    if let Some(Value::Object(map)) =
+                        self.keyword(keyword, value, scope, &below, &at)?
+                    {
                         let all = written.entry(keyword.clone()).or_insert_with(|| json!({}));
                         all.as_object_mut().into_iter().for_each(|all| all.extend(map.clone()));
                     }
@@ -255,7 +280,11 @@ impl<'a> Writer<'a> {
             let all = written.entry("allOf").or_insert_with(|| json!([]));
             let Value::Array(all) = all else { continue };
             if let Some((target, scope)) = link {
-                self.links.push(Link { from: format!("{out}/allOf/{}/$ref", all.len()), target, scope });
+                self.links.push(Link {
+                    from: format!("{out}/allOf/{}/$ref", all.len()),
+                    target,
+                    scope,
+                });
             }
             all.push(one);
         }
@@ -275,13 +304,16 @@ impl<'a> Writer<'a> {
             Subschemas::One(one) => self.schema(At(one), scope, out).map(Some),
             Subschemas::List(list) if !list.is_empty() => {
                 let each = list.iter().enumerate();
-                let written = each.map(|(index, one)| self.schema(At(one), scope, &format!("{out}/{index}")));
+                let written =
+                    each.map(|(index, one)| self.schema(At(one), scope, &format!("{out}/{index}")));
                 written.collect::<Result<Vec<_>, _>>().map(|list| Some(Value::Array(list)))
             }
             Subschemas::Map(map) => {
                 let mut written = Map::new();
                 for (name, one) in map {
-                    if keyword == "patternProperties" && !self.readable_name(name, &inside(at, name))? {
+                    if keyword == "patternProperties"
+                        && !self.readable_name(name, &inside(at, name))?
+                    {
                         continue;
                     }
                     written.insert(name.clone(), self.schema(At(one), scope, &inside(out, name))?);
@@ -305,7 +337,10 @@ impl<'a> Writer<'a> {
         match Pattern::new(pattern) {
             Ok(pattern) => Ok(Some(pattern)),
             Err(Unusable::Unreadable) => {
-                self.warn(at, format!("{}: it is not enforced", Unusable::Unreadable.about(pattern)));
+                self.warn(
+                    at,
+                    format!("{}: it is not enforced", Unusable::Unreadable.about(pattern)),
+                );
                 Ok(None)
             }
             Err(too_large) => Err(format!("at `{at}`: {}", too_large.about(pattern))),
@@ -325,7 +360,12 @@ impl<'a> Writer<'a> {
     }
 
     /// Without one of its patterns, a schema cannot tell which names are additional.
-    fn unjudged_names(&mut self, keywords: &Map<String, Value>, written: &mut Map<String, Value>, at: &str) {
+    fn unjudged_names(
+        &mut self,
+        keywords: &Map<String, Value>,
+        written: &mut Map<String, Value>,
+        at: &str,
+    ) {
         let count = |keywords: &Map<String, Value>| {
             keywords.get("patternProperties").and_then(Value::as_object).map_or(0, Map::len)
         };
@@ -334,7 +374,10 @@ impl<'a> Writer<'a> {
         }
         for keyword in ["additionalProperties", "unevaluatedProperties"] {
             if written.remove(keyword).is_some() {
-                self.warn(&inside(at, keyword), "is not enforced, because a pattern beside it is not");
+                self.warn(
+                    &inside(at, keyword),
+                    "is not enforced, because a pattern beside it is not",
+                );
             }
         }
     }
@@ -350,14 +393,18 @@ impl<'a> Writer<'a> {
     ) -> Result<(At<'a>, Scope<'a>), String> {
         let shown = shorten(reference, QUOTE);
         let target = match self.index.named(reference, resource) {
-            Named::Dynamic(found, name) if keyword == "$dynamicRef" => outermost(scope, name).unwrap_or(found),
+            Named::Dynamic(found, name) if keyword == "$dynamicRef" => {
+                outermost(scope, name).unwrap_or(found)
+            }
             Named::Schema(found) if keyword == "$recursiveRef" => {
                 let place = &self.index.places[&found];
                 let is_open = self.index.resources[place.resource].dynamic.contains_key("");
                 outermost(scope, "").filter(|_| is_open).unwrap_or(found)
             }
             Named::Schema(found) | Named::Dynamic(found, _) => found,
-            Named::Nothing => return Err(format!("at `{at}`: `{shown}` names no part of this schema")),
+            Named::Nothing => {
+                return Err(format!("at `{at}`: `{shown}` names no part of this schema"));
+            }
             Named::OtherDocument => {
                 return Err(format!(
                     "at `{at}`: `{shown}` is in another document, and none is fetched: copy it into `$defs` of this schema \
@@ -382,7 +429,10 @@ fn branches(keywords: &Map<String, Value>) -> usize {
 /// The pointer that a local reference has, without its escapes.
 fn decoded(reference: &str) -> Option<String> {
     let fragment = reference.strip_prefix('#')?;
-    percent_encoding::percent_decode_str(fragment).decode_utf8().ok().map(std::borrow::Cow::into_owned)
+    percent_encoding::percent_decode_str(fragment)
+        .decode_utf8()
+        .ok()
+        .map(std::borrow::Cow::into_owned)
 }
 
 /// A pointer as a local reference.

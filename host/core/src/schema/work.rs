@@ -31,8 +31,14 @@ const IN_PLACE_ONE: [&str; 4] = ["not", "if", "then", "else"];
 const IN_PLACE_LIST: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 const IN_PLACE_MAP: [&str; 1] = ["dependentSchemas"];
 /// Keywords whose subschemas look at the places inside.
-const INSIDE_ONE: [&str; 6] =
-    ["additionalProperties", "items", "contains", "propertyNames", "unevaluatedItems", "unevaluatedProperties"];
+const INSIDE_ONE: [&str; 6] = [
+    "additionalProperties",
+    "items",
+    "contains",
+    "propertyNames",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
 const INSIDE_LIST: [&str; 1] = ["prefixItems"];
 const INSIDE_MAP: [&str; 2] = ["properties", "patternProperties"];
 /// Keywords that ask what all others at a place have looked at: to know it, those look again.
@@ -59,7 +65,9 @@ pub(super) fn admit(schema: &Value) -> Result<(), String> {
     }
     let patterns = patterns(schema);
     if patterns > MAX_PATTERNS && stands(Defence::Patterns) {
-        return Err(format!("the schema has {patterns} patterns; at most {MAX_PATTERNS} are accepted"));
+        return Err(format!(
+            "the schema has {patterns} patterns; at most {MAX_PATTERNS} are accepted"
+        ));
     }
     Ok(())
 }
@@ -73,11 +81,18 @@ pub(super) struct Work {
 impl Work {
     /// Counts, and refuses what is too large, points elsewhere or never ends.
     pub(super) fn estimate(schema: &Value) -> Result<Self, String> {
-        let mut count = Count { root: schema, known: HashMap::new(), marked: HashMap::new(), open: Vec::new() };
-        let costs = (0..=MAX_DEPTH).map(|depth| count.visits(schema, depth, Walk::Check)).collect::<Result<_, _>>()?;
-        let marks = count.marked.iter().filter(|((_, depth), _)| *depth == 0).map(|(_, cost)| cost.looks);
+        let mut count =
+            Count { root: schema, known: HashMap::new(), marked: HashMap::new(), open: Vec::new() };
+        let costs = (0..=MAX_DEPTH)
+            .map(|depth| count.visits(schema, depth, Walk::Check))
+            .collect::<Result<_, _>>()?;
+        let marks =
+            count.marked.iter().filter(|((_, depth), _)| *depth == 0).map(|(_, cost)| cost.looks);
         if marks.fold(0, u64::saturating_add) > MAX_MARKS && stands(Defence::SchemaWork) {
-            return Err("`unevaluatedItems` and `unevaluatedProperties` apply to too many subschemas".into());
+            return Err(
+                "`unevaluatedItems` and `unevaluatedProperties` apply to too many subschemas"
+                    .into(),
+            );
         }
         Ok(Self { costs })
     }
@@ -88,7 +103,9 @@ impl Work {
         let is_long = measure.matched(&self.costs) > PATTERN_BUDGET && stands(Defence::PatternWork);
         let is_large = measure.steps(&self.costs) > BUDGET && stands(Defence::SchemaWork);
         if is_long || is_large {
-            return Err(vec![Fault::of_kind("", FaultKind::TooCostly).with_got(measure.to_string())]);
+            return Err(vec![
+                Fault::of_kind("", FaultKind::TooCostly).with_got(measure.to_string()),
+            ]);
         }
         Ok(())
     }
@@ -148,7 +165,9 @@ impl<'a> Count<'a> {
         }
         let key = (address, depth, walk);
         if self.open.contains(&key) {
-            return Err("the schema refers to itself for the same value: its check would never end".into());
+            return Err(
+                "the schema refers to itself for the same value: its check would never end".into(),
+            );
         }
         if self.open.len() > MAX_CHAIN && stands(Defence::SchemaDepth) {
             return Err(format!("more than {MAX_CHAIN} subschemas stand inside each other"));
@@ -170,9 +189,12 @@ impl<'a> Count<'a> {
     }
 
     fn checked(&mut self, schema: &'a Value, depth: usize) -> Result<Cost, String> {
-        let Value::Object(keywords) = schema else { return Ok(if depth == 0 { Cost::LOOK } else { Cost::default() }) };
+        let Value::Object(keywords) = schema else {
+            return Ok(if depth == 0 { Cost::LOOK } else { Cost::default() });
+        };
         let mut total = if depth == 0 { own(keywords) } else { Cost::default() };
-        if let Some(reference) = keywords.get("$ref").filter(|_| stands(Defence::SchemaReferences)) {
+        if let Some(reference) = keywords.get("$ref").filter(|_| stands(Defence::SchemaReferences))
+        {
             total = total + self.visits(self.target(reference)?, depth, Walk::Check)?;
         }
         for (keyword, value) in keywords {
@@ -203,7 +225,8 @@ impl<'a> Count<'a> {
         let Value::Object(keywords) = schema else { return Ok(Cost::default()) };
         // Each of the places inside is noted.
         let mut total = if depth <= 1 { own(keywords) } else { Cost::default() };
-        if let Some(reference) = keywords.get("$ref").filter(|_| stands(Defence::SchemaReferences)) {
+        if let Some(reference) = keywords.get("$ref").filter(|_| stands(Defence::SchemaReferences))
+        {
             total = total + self.visits(self.target(reference)?, depth, Walk::Mark)?;
         }
         for (keyword, value) in keywords {
@@ -211,7 +234,9 @@ impl<'a> Count<'a> {
             let Some((children, in_place)) = subschemas(keyword, value) else { continue };
             for child in children {
                 if in_place {
-                    total = total + self.visits(child, depth, Walk::Check)? + self.visits(child, depth, Walk::Mark)?;
+                    total = total
+                        + self.visits(child, depth, Walk::Check)?
+                        + self.visits(child, depth, Walk::Mark)?;
                 } else if let Some(inside) = depth.checked_sub(1)
                     && (keyword == "contains" || MARKING.contains(&keyword))
                 {
@@ -247,19 +272,29 @@ fn percent_decoded(pointer: &str) -> String {
 
 /// The subschemas of a keyword, and whether they look at the same place again.
 fn subschemas<'a>(keyword: &str, value: &'a Value) -> Option<(Vec<&'a Value>, bool)> {
-    let in_place =
-        IN_PLACE_ONE.contains(&keyword) || IN_PLACE_LIST.contains(&keyword) || IN_PLACE_MAP.contains(&keyword);
+    let in_place = IN_PLACE_ONE.contains(&keyword)
+        || IN_PLACE_LIST.contains(&keyword)
+        || IN_PLACE_MAP.contains(&keyword);
     let children = match value {
-        Value::Array(list) if IN_PLACE_LIST.contains(&keyword) || INSIDE_LIST.contains(&keyword) => {
+        Value::Array(list)
+            if IN_PLACE_LIST.contains(&keyword) || INSIDE_LIST.contains(&keyword) =>
+        {
             list.iter().collect()
         }
         Value::Object(map) if IN_PLACE_MAP.contains(&keyword) || INSIDE_MAP.contains(&keyword) => {
             map.values().collect()
         }
-        Value::Object(_) | Value::Bool(_) if IN_PLACE_ONE.contains(&keyword) || INSIDE_ONE.contains(&keyword) => {
+        Value::Object(_) | Value::Bool(_)
+            if IN_PLACE_ONE.contains(&keyword) || INSIDE_ONE.contains(&keyword) =>
+        {
             vec![value]
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+        Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => {
             return None;
         }
     };
@@ -291,7 +326,9 @@ fn own(keywords: &Map<String, Value>) -> Cost {
                 ("multipleOf", Value::Number(number)) if number.is_f64() => looks(FRACTION),
                 ("uniqueItems", Value::Bool(true)) => whole(HASHED),
                 ("pattern", _) => patterns(1),
-                ("patternProperties", Value::Object(map)) => patterns(map.keys().map(|name| name_weight(name)).sum()),
+                ("patternProperties", Value::Object(map)) => {
+                    patterns(map.keys().map(|name| name_weight(name)).sum())
+                }
                 _ => Cost::default(),
             };
     }

@@ -3,7 +3,9 @@
 //! In: bytes. Out: a text that only this key can make and read; later, from that text, the bytes, or a [`ResumeFault`]. Form: as
 //! that of a question's state, with `tb1.`: the principal's fingerprint, the time of expiry, and the bytes.
 
-use super::{Defence, FINGERPRINT_BYTES, Fingerprint, ResumeFault, Sealer, millis, of_text, stands};
+use super::{
+    Defence, FINGERPRINT_BYTES, Fingerprint, ResumeFault, Sealer, millis, of_text, stands,
+};
 
 /// The version of the form.
 const PREFIX: &str = "tb1.";
@@ -35,7 +37,8 @@ impl Sealer {
     /// [`ResumeFault::Tampered`], [`ResumeFault::Expired`], and [`ResumeFault::Foreign`] for another principal.
     pub fn open_bytes(&self, sealed: &str) -> Result<Vec<u8>, ResumeFault> {
         let plain = self.decrypt(PREFIX, sealed).ok_or(ResumeFault::Tampered)?;
-        let (holder, rest) = plain.split_first_chunk::<FINGERPRINT_BYTES>().ok_or(ResumeFault::Tampered)?;
+        let (holder, rest) =
+            plain.split_first_chunk::<FINGERPRINT_BYTES>().ok_or(ResumeFault::Tampered)?;
         if *holder != self.holder() && stands(Defence::SealedPrincipal) {
             return Err(ResumeFault::Foreign);
         }

@@ -16,9 +16,11 @@ use crate::private::{self, Unfit};
 /// The file's name.
 const FILE: &str = "resume.key";
 /// What to do about the directory.
-const OTHER_DIRECTORY: &str = "use a directory that belongs to you and that no other user can write to";
+const OTHER_DIRECTORY: &str =
+    "use a directory that belongs to you and that no other user can write to";
 /// What to do about the file.
-const REMOVE: &str = "remove the file, and a new key is made; questions that are still open must be asked again";
+const REMOVE: &str =
+    "remove the file, and a new key is made; questions that are still open must be asked again";
 
 /// A new key.
 pub(super) fn fresh() -> Result<[u8; KEY_BYTES], Error> {
@@ -41,9 +43,12 @@ pub(super) fn kept_in(dir: &Path) -> Result<[u8; KEY_BYTES], Error> {
         return Ok(key);
     }
     keep(dir, &path, fresh()?).map_err(|error| {
-        Error::seal_key(format!("{}: no key can be written there", dir.display()), OTHER_DIRECTORY).with_source(error)
+        Error::seal_key(format!("{}: no key can be written there", dir.display()), OTHER_DIRECTORY)
+            .with_source(error)
     })?;
-    read(&path)?.ok_or_else(|| Error::seal_key(format!("{} does not stay", path.display()), OTHER_DIRECTORY))
+    read(&path)?.ok_or_else(|| {
+        Error::seal_key(format!("{} does not stay", path.display()), OTHER_DIRECTORY)
+    })
 }
 
 /// Puts the key into its place in one step.
@@ -62,7 +67,10 @@ fn read(path: &Path) -> Result<Option<[u8; KEY_BYTES]>, Error> {
         opened => opened.map_err(doubtful)?,
     };
     if private::alone(&file).map_err(doubtful)?.len() != KEY_BYTES as u64 {
-        return Err(Error::seal_key(format!("{} does not have the length of a key", path.display()), REMOVE));
+        return Err(Error::seal_key(
+            format!("{} does not have the length of a key", path.display()),
+            REMOVE,
+        ));
     }
     exactly(file).map(Some).map_err(|error| doubtful(Unfit::Unread(error)))
 }
@@ -100,7 +108,8 @@ mod tests {
     fn makers_at_the_same_time_go_on_with_one_key() {
         let scratch = tempfile::tempdir().unwrap();
         let keys: Vec<_> = std::thread::scope(|scope| {
-            let makers: Vec<_> = (0..8).map(|_| scope.spawn(|| kept_in(scratch.path()).unwrap())).collect();
+            let makers: Vec<_> =
+                (0..8).map(|_| scope.spawn(|| kept_in(scratch.path()).unwrap())).collect();
             makers.into_iter().map(|maker| maker.join().unwrap()).collect()
         });
         assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
@@ -111,7 +120,9 @@ mod tests {
     fn a_doubtful_key_is_refused() {
         type Spoil = fn(&Path);
         let spoilt: [(&str, Spoil); 5] = [
-            ("read or written by others", |key| fs::set_permissions(key, Permissions::from_mode(0o640)).unwrap()),
+            ("read or written by others", |key| {
+                fs::set_permissions(key, Permissions::from_mode(0o640)).unwrap()
+            }),
             ("length", |key| fs::write(key, "short").unwrap()),
             ("is a link", |key| {
                 fs::rename(key, key.with_extension("old")).unwrap();
@@ -132,7 +143,10 @@ mod tests {
             spoil(&dir.path().join(FILE));
             for _ in 0..2 {
                 let error = kept_in(dir.path()).unwrap_err();
-                assert!(error.is_environment() && error.to_string().contains(needle), "{needle}: {error}");
+                assert!(
+                    error.is_environment() && error.to_string().contains(needle),
+                    "{needle}: {error}"
+                );
                 assert!(!error.hint().is_empty());
             }
         }

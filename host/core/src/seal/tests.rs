@@ -9,7 +9,12 @@ use super::*;
 const KEY: [u8; KEY_BYTES] = [7; KEY_BYTES];
 
 fn origin(arguments: &Value) -> Origin<'_> {
-    Origin { tenant: Some("acme"), tool: "book", digest: Some("sha256:1"), arguments: fingerprint(arguments) }
+    Origin {
+        tenant: Some("acme"),
+        tool: "book",
+        digest: Some("sha256:1"),
+        arguments: fingerprint(arguments),
+    }
 }
 
 fn text(sealed: &Json) -> String {
@@ -25,7 +30,11 @@ fn seal(sealer: &Sealer, origin: &Origin<'_>, state: Option<&Json>) -> Result<Js
 }
 
 /// The state alone.
-fn open(sealer: &Sealer, origin: &Origin<'_>, state: Option<&Json>) -> Result<Option<Json>, ResumeFault> {
+fn open(
+    sealer: &Sealer,
+    origin: &Origin<'_>,
+    state: Option<&Json>,
+) -> Result<Option<Json>, ResumeFault> {
     sealer.opened(origin, state).map(|(_, state)| state)
 }
 
@@ -37,7 +46,9 @@ fn json(text: &str) -> Json {
 fn a_state_comes_back_as_it_was_left() {
     let (sealer, arguments) = (Sealer::new(KEY), json!({}));
     let origin = origin(&arguments);
-    for state in [None, Some("null"), Some("\"\""), Some("{ \"seats\" : 2.50 }"), Some("\"ü\\u0000\"")] {
+    for state in
+        [None, Some("null"), Some("\"\""), Some("{ \"seats\" : 2.50 }"), Some("\"ü\\u0000\"")]
+    {
         let state = state.map(|state| Json::parse(state.into()).unwrap());
         let sealed = seal(&sealer, &origin, state.as_ref()).unwrap();
         let opened = open(&Sealer::new(KEY), &origin, Some(&sealed)).unwrap();
@@ -51,8 +62,12 @@ fn it_opens_for_the_same_call_only() {
     let arguments = json!({ "day": "1", "seats": [2, { "b": 1, "a": null }] });
     let asked = origin(&arguments);
     let sealed = seal(&sealer, &asked, None).unwrap();
-    let respelt: Value = serde_json::from_str(r#" {"seats":[2,{"a":null, "b":1}],"day":"\u0031"}"#).unwrap();
-    assert_eq!(open(&sealer, &Origin { arguments: fingerprint(&respelt), ..asked }, Some(&sealed)), Ok(None));
+    let respelt: Value =
+        serde_json::from_str(r#" {"seats":[2,{"a":null, "b":1}],"day":"\u0031"}"#).unwrap();
+    assert_eq!(
+        open(&sealer, &Origin { arguments: fingerprint(&respelt), ..asked }, Some(&sealed)),
+        Ok(None)
+    );
 
     let others = [
         json!({ "day": 1, "seats": [2, { "b": 1, "a": null }] }),
@@ -72,17 +87,17 @@ fn it_opens_for_the_same_call_only() {
         // A caller that it does not belong to is told nothing else.
         (Origin { tenant: None, tool: "cancel", digest: None, ..asked }, ResumeFault::Foreign),
     ];
-    table.extend(
-        others
-            .iter()
-            .map(|arguments| (Origin { arguments: fingerprint(arguments), ..asked }, ResumeFault::OtherArguments)),
-    );
+    table.extend(others.iter().map(|arguments| {
+        (Origin { arguments: fingerprint(arguments), ..asked }, ResumeFault::OtherArguments)
+    }));
     for (other, fault) in table {
         assert_eq!(open(&sealer, &other, Some(&sealed)), Err(fault), "{other:?}");
     }
     // What a client that reads and writes JSON may make of the arguments.
     let respelt = json!({ "seats": [2.0, { "a": null, "b": 1 }], "day": "1" });
-    assert!(open(&sealer, &Origin { arguments: fingerprint(&respelt), ..asked }, Some(&sealed)).is_ok());
+    assert!(
+        open(&sealer, &Origin { arguments: fingerprint(&respelt), ..asked }, Some(&sealed)).is_ok()
+    );
     let large = json!({ "n": 1e16 });
     let sealed = seal(&sealer, &Origin { arguments: fingerprint(&large), ..asked }, None).unwrap();
     for (n, expected) in [
@@ -90,7 +105,11 @@ fn it_opens_for_the_same_call_only() {
         (json!(10_000_000_000_000_001_u64), Err(ResumeFault::OtherArguments)),
     ] {
         assert_eq!(
-            open(&sealer, &Origin { arguments: fingerprint(&json!({ "n": n })), ..asked }, Some(&sealed)),
+            open(
+                &sealer,
+                &Origin { arguments: fingerprint(&json!({ "n": n })), ..asked },
+                Some(&sealed)
+            ),
             expected
         );
     }
@@ -114,9 +133,14 @@ fn it_opens_in_time_only() {
     ] {
         now.store(1_000_000 + passed, Ordering::Relaxed);
         let patient = sealer.clone().with_lifetime(Duration::MAX);
-        assert_eq!(open(&patient, &origin(&arguments), Some(&sealed)), expected, "after {passed} ms");
+        assert_eq!(
+            open(&patient, &origin(&arguments), Some(&sealed)),
+            expected,
+            "after {passed} ms"
+        );
     }
-    let ever = seal(&sealer.clone().with_lifetime(Duration::MAX), &origin(&arguments), None).unwrap();
+    let ever =
+        seal(&sealer.clone().with_lifetime(Duration::MAX), &origin(&arguments), None).unwrap();
     assert_eq!(open(&sealer, &origin(&arguments), Some(&ever)), Ok(None));
 }
 
@@ -125,11 +149,13 @@ fn not_one_character_can_be_changed() {
     let (sealer, arguments) = (Sealer::new(KEY), json!({}));
     let origin = origin(&arguments);
     let sealed = text(&seal(&sealer, &origin, Some(&Json::null())).unwrap());
-    let tampered =
-        |text: &str| assert_eq!(open(&sealer, &origin, Some(&json(text))), Err(ResumeFault::Tampered), "{text}");
+    let tampered = |text: &str| {
+        assert_eq!(open(&sealer, &origin, Some(&json(text))), Err(ResumeFault::Tampered), "{text}")
+    };
     for at in 0..sealed.len() {
         for other in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.=".chars() {
-            let changed = [&sealed[..at], other.encode_utf8(&mut [0; 4]), &sealed[at + 1..]].concat();
+            let changed =
+                [&sealed[..at], other.encode_utf8(&mut [0; 4]), &sealed[at + 1..]].concat();
             if changed != sealed {
                 tampered(&changed);
             }
@@ -155,8 +181,20 @@ fn what_was_not_sealed_does_not_open() {
     let sealed = text(&seal(&sealer, &origin, None).unwrap());
     let other_version = sealed.replacen("tc2.", "tc3.", 1);
     let huge = format!("tc2.{}", "A".repeat(MAX_SEALED));
-    let states = [json!(null), json!({ "seats": 2 }), json!([sealed]), json!(""), json!("tc2."), json!("tc2.AAAA")];
-    let states = states.into_iter().map(Json::from).chain([other_key, own_key, json(&other_version), json(&huge)]);
+    let states = [
+        json!(null),
+        json!({ "seats": 2 }),
+        json!([sealed]),
+        json!(""),
+        json!("tc2."),
+        json!("tc2.AAAA"),
+    ];
+    let states = states.into_iter().map(Json::from).chain([
+        other_key,
+        own_key,
+        json(&other_version),
+        json(&huge),
+    ]);
     for state in states {
         assert_eq!(opened(Some(state.clone())), Err(ResumeFault::Tampered), "{state}");
     }
@@ -170,14 +208,22 @@ fn an_answer_is_checked_against_the_schema_that_was_sealed() {
     let left = json("left");
     let question = asked(Some(&left)).with_answer_schema(json!({"type": "integer", "minimum": 1}));
     let sealed = sealer.seal(&origin, &question).unwrap();
-    let answered = |answer: Value| sealer.open(&origin, &Resume { answer: answer.into(), state: Some(sealed.clone()) });
+    let answered = |answer: Value| {
+        sealer.open(&origin, &Resume { answer: answer.into(), state: Some(sealed.clone()) })
+    };
     for _ in 0..2 {
-        let Err(Refusal::InvalidAnswer(faults)) = answered(json!("two")) else { panic!("it was accepted") };
+        let Err(Refusal::InvalidAnswer(faults)) = answered(json!("two")) else {
+            panic!("it was accepted")
+        };
         assert_eq!(faults, question.check_answer(&json("two")).unwrap_err());
         // It can be answered again with the same state.
-        assert_eq!(answered(json!(2)), Ok(Resume { answer: json!(2).into(), state: Some(left.clone()) }));
+        assert_eq!(
+            answered(json!(2)),
+            Ok(Resume { answer: json!(2).into(), state: Some(left.clone()) })
+        );
     }
-    let together = asked(Some(&json(&"x".repeat(MAX_STATE as usize - 10)))).with_answer_schema(json!({"minimum": 1}));
+    let together = asked(Some(&json(&"x".repeat(MAX_STATE as usize - 10))))
+        .with_answer_schema(json!({"minimum": 1}));
     assert!(matches!(
         sealer.seal(&origin, &together),
         Err(ToolError::InvalidReturn(ReturnRule::StateTooLarge { limit: MAX_STATE, .. }))
@@ -194,7 +240,10 @@ fn a_state_has_a_bound_and_the_largest_fits_into_one_word_of_a_command() {
     assert_eq!(open(&sealer, &origin(&arguments), Some(&sealed)), Ok(Some(of(MAX_STATE))));
     assert_eq!(
         seal(&sealer, &origin(&arguments), Some(&of(MAX_STATE + 1))),
-        Err(ToolError::InvalidReturn(ReturnRule::StateTooLarge { limit: MAX_STATE, got: MAX_STATE + 1 }))
+        Err(ToolError::InvalidReturn(ReturnRule::StateTooLarge {
+            limit: MAX_STATE,
+            got: MAX_STATE + 1
+        }))
     );
 }
 

@@ -54,14 +54,16 @@ impl StepConfig {
     /// [`Error::is_options`] if [`STEP_TIMEOUT_VARIABLE`] is not a whole number of milliseconds.
     pub fn from_vars(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
         let config = Self::default();
-        let Some(text) = variable(STEP_TIMEOUT_VARIABLE).filter(|text| !text.trim().is_empty()) else {
+        let Some(text) = variable(STEP_TIMEOUT_VARIABLE).filter(|text| !text.trim().is_empty())
+        else {
             return Ok(config);
         };
         match text.trim().parse() {
             Ok(millis) => Ok(config.with_timeout(Duration::from_millis(millis))),
             Err(problem) => {
                 let shown: String = text.chars().take(80).collect();
-                let problem = format!("is not a whole number of milliseconds: {shown:?} ({problem})");
+                let problem =
+                    format!("is not a whole number of milliseconds: {shown:?} ({problem})");
                 Err(Error::options(STEP_TIMEOUT_VARIABLE, problem))
             }
         }
@@ -131,12 +133,16 @@ mod tests {
             (Some("1e5"), None),
             (Some("30s"), None),
         ] {
-            let config =
-                StepConfig::from_vars(|name| text.filter(|_| name == STEP_TIMEOUT_VARIABLE).map(str::to_owned));
+            let config = StepConfig::from_vars(|name| {
+                text.filter(|_| name == STEP_TIMEOUT_VARIABLE).map(str::to_owned)
+            });
             match (config, expected) {
-                (Ok(config), Some(millis)) => assert_eq!(config.timeout, Duration::from_millis(millis), "{text:?}"),
+                (Ok(config), Some(millis)) => {
+                    assert_eq!(config.timeout, Duration::from_millis(millis), "{text:?}")
+                }
                 (Err(error), None) => assert!(
-                    error.is_options() && error.to_string().starts_with("`TOOL_EXECUTION_TIMEOUT_MS`"),
+                    error.is_options()
+                        && error.to_string().starts_with("`TOOL_EXECUTION_TIMEOUT_MS`"),
                     "{text:?}: {error}"
                 ),
                 (other, _) => panic!("{text:?}: {other:?}"),

@@ -92,8 +92,12 @@ impl FunctionResponse {
                 let stand_in = output.stand_in().map(text);
                 Self::value(Said::Ok(output), stand_in.as_ref().unwrap_or(&output.value), encoder)
             }
-            CallResult::Outcome(Outcome::Halt(halt)) => Self::value(Said::Value(&halt.result), &halt.result, encoder),
-            CallResult::Outcome(Outcome::AskUser(_)) => Ok(Self::Result { result: text(AWAITING_USER) }),
+            CallResult::Outcome(Outcome::Halt(halt)) => {
+                Self::value(Said::Value(&halt.result), &halt.result, encoder)
+            }
+            CallResult::Outcome(Outcome::AskUser(_)) => {
+                Ok(Self::Result { result: text(AWAITING_USER) })
+            }
             CallResult::Outcome(Outcome::Error(error)) => Err(Failure::Error(error.clone())),
             CallResult::ToolError(error) => Err(Failure::ToolError(error.clone())),
             CallResult::Refusal(refusal) => Err(Failure::Refusal(refusal.clone())),
@@ -131,7 +135,11 @@ impl FunctionResponse {
     }
 
     /// A value as the encoder puts it, or as it is where there is none.
-    pub(super) fn value(said: Said<'_>, value: &Json, encoder: Option<&Fenced>) -> Result<Self, Failure> {
+    pub(super) fn value(
+        said: Said<'_>,
+        value: &Json,
+        encoder: Option<&Fenced>,
+    ) -> Result<Self, Failure> {
         match encoder.map(|encoder| encoder.encode(said)) {
             None => Ok(Self::Result { result: value.clone() }),
             Some(Ok(encoded)) => Ok(Self::Result { result: text(encoded) }),
@@ -168,7 +176,8 @@ impl HistoryEntry {
             FunctionResponse::Result { result } => Message::new(id, name, plain(result)),
             // Strings and checked JSON: nothing in it can fail.
             error @ (FunctionResponse::Error { .. } | FunctionResponse::Blocked { .. }) => {
-                Message::new(id, name, serde_json::to_string(&error.content()).unwrap_or_default()).failed()
+                Message::new(id, name, serde_json::to_string(&error.content()).unwrap_or_default())
+                    .failed()
             }
         };
         Message {
@@ -221,9 +230,12 @@ impl HistoryEntry {
                 entry.halted = Some(Halted::Handler { reason, tool_call_id, result });
                 true
             }
-            Some(CallResult::Outcome(Outcome::Error(_)) | CallResult::ToolError(_) | CallResult::Refusal(_)) | None => {
-                false
-            }
+            Some(
+                CallResult::Outcome(Outcome::Error(_))
+                | CallResult::ToolError(_)
+                | CallResult::Refusal(_),
+            )
+            | None => false,
         };
         (entry, end_turn)
     }

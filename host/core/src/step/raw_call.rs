@@ -42,11 +42,15 @@ impl RawCall {
     ///
     /// A call without a name, or with wrong arguments and without an id, is none: no answer would reach the model's call.
     pub(super) fn judged(self, limit: u64) -> Result<Judged, Malformed> {
-        let Some(name) = self.name.filter(|name| !name.trim().is_empty()) else { return Err(Malformed::NoName) };
+        let Some(name) = self.name.filter(|name| !name.trim().is_empty()) else {
+            return Err(Malformed::NoName);
+        };
         let text = match self.arguments {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text,
-            Some(value @ (Value::Object(_) | Value::Bool(_) | Value::Number(_) | Value::Array(_))) => value.to_string(),
+            Some(
+                value @ (Value::Object(_) | Value::Bool(_) | Value::Number(_) | Value::Array(_)),
+            ) => value.to_string(),
         };
         let text = or_empty_object(text);
         let is_short = text.len() as u64 <= limit;
@@ -55,7 +59,13 @@ impl RawCall {
             Some(problem) if self.id.as_ref().is_none_or(String::is_empty) => Err(problem),
             problem => {
                 let call = ToolCall::new(self.id.clone().unwrap_or_default(), name, text);
-                Ok(Judged { call, id: self.id, is_read: is_short && problem.is_none(), problem, resume: self.resume })
+                Ok(Judged {
+                    call,
+                    id: self.id,
+                    is_read: is_short && problem.is_none(),
+                    problem,
+                    resume: self.resume,
+                })
             }
         }
     }
@@ -70,7 +80,9 @@ fn object(text: &str) -> Result<(), Malformed> {
 impl From<Value> for RawCall {
     fn from(payload: Value) -> Self {
         let Value::Object(mut payload) = payload else { return Self::default() };
-        let mut text = |key| if let Some(Value::String(text)) = payload.remove(key) { Some(text) } else { None };
+        let mut text = |key| {
+            if let Some(Value::String(text)) = payload.remove(key) { Some(text) } else { None }
+        };
         let (id, name) = (text("id"), text("name"));
         let arguments = payload.remove("args").or_else(|| payload.remove("arguments"));
         Self { id, name, arguments, resume: None }
@@ -157,8 +169,12 @@ mod tests {
             (json!({"name": " ", "id": "c"}), Err("names no tool")),
         ] {
             match (RawCall::from(&payload).judged(100), expected) {
-                (Ok(judged), Ok(expected)) => assert_eq!(judged.arguments().to_value(), *expected, "{payload}"),
-                (Err(malformed), Err(needle)) => assert!(malformed.to_string().contains(needle), "{malformed}"),
+                (Ok(judged), Ok(expected)) => {
+                    assert_eq!(judged.arguments().to_value(), *expected, "{payload}")
+                }
+                (Err(malformed), Err(needle)) => {
+                    assert!(malformed.to_string().contains(needle), "{malformed}")
+                }
                 (other, _) => panic!("{payload}: {other:?}"),
             }
         }
@@ -173,7 +189,10 @@ mod tests {
             (ToolCall::new("", "t", "").into(), None),
         ] {
             let judged = call.judged(100).unwrap();
-            assert_eq!((judged.id.as_deref(), judged.call.id.as_str()), (expected, expected.unwrap_or("")));
+            assert_eq!(
+                (judged.id.as_deref(), judged.call.id.as_str()),
+                (expected, expected.unwrap_or(""))
+            );
         }
     }
 }

@@ -12,7 +12,9 @@ use super::next::{AbortStatus, Step, StepEvent};
 use super::raw_call::{Judged, Malformed, RawCall};
 use super::turn::Turn;
 use super::{Stepper, go_on};
-use crate::call::{AbortSignal, CallContext, CallOptions, CallResult, Completion, Resume, ToolCall};
+use crate::call::{
+    AbortSignal, CallContext, CallOptions, CallResult, Completion, Resume, ToolCall,
+};
 use crate::clock::before;
 use crate::encode::Said;
 use crate::fence::{Fenced, dispose, fenced};
@@ -62,11 +64,17 @@ impl Stepper {
     }
 
     /// Stages 1 to 4.
-    pub(super) async fn gate(&self, call: RawCall, turn: &Turn) -> Result<Gated<Ready>, AbortStatus> {
-        let limits = self.executor.limits().with_timeout(self.config.timeout).tightened(&turn.limits);
+    pub(super) async fn gate(
+        &self,
+        call: RawCall,
+        turn: &Turn,
+    ) -> Result<Gated<Ready>, AbortStatus> {
+        let limits =
+            self.executor.limits().with_timeout(self.config.timeout).tightened(&turn.limits);
         // 1: is it a call? Logged as a debug string: the text quotes a model.
         let warn = |problem: &Malformed| tracing::warn!(problem = ?problem.to_string(), "Malformed function call");
-        let mut judged = call.judged(limits.arguments).inspect_err(warn).map_err(|_| AbortStatus::Error)?;
+        let mut judged =
+            call.judged(limits.arguments).inspect_err(warn).map_err(|_| AbortStatus::Error)?;
         if let Some(problem) = &judged.problem {
             // The executor refuses the call, in words by which the model can repair it.
             warn(problem);
@@ -87,12 +95,17 @@ impl Stepper {
         let tool = match toolbox.resolve(name) {
             Ok(tool) => tool.clone(),
             Err(_) => {
-                let words = toolbox.no_such_tool(name, (&self.executor, &context), |name| turn.allows(name)).await;
+                let words = toolbox
+                    .no_such_tool(name, (&self.executor, &context), |name| turn.allows(name))
+                    .await;
                 let response = FunctionResponse::error(words);
                 return Ok(Gated::Closed(Box::new(HistoryEntry::unanswered(judged, response))));
             }
         };
-        let options = CallOptions::default().with_context(context).with_limits(limits).with_abort(turn.abort.clone());
+        let options = CallOptions::default()
+            .with_context(context)
+            .with_limits(limits)
+            .with_abort(turn.abort.clone());
         Ok(Gated::Open(Box::new(Ready { judged, tool, options })))
     }
 
@@ -108,7 +121,8 @@ impl Stepper {
         let (abort, time) = (options.abort.clone(), tool.tightened(options.limits).timeout);
         let counting = Counting::new(tool.counters());
         let completion = self.dispatch(&tool, judged.call.clone(), options).await?;
-        let (mut response, failure) = FunctionResponse::of(&completion.result, self.encoder.as_ref());
+        let (mut response, failure) =
+            FunctionResponse::of(&completion.result, self.encoder.as_ref());
         counting.end_as(completion.usage.wall, failure.as_ref());
         let (success, mut halted) = (failure.is_none(), None);
         if let Some(failure) = failure {
@@ -129,7 +143,8 @@ impl Stepper {
         response: FunctionResponse,
         time: Duration,
     ) -> (FunctionResponse, Option<Halted>) {
-        let halted = |exception| Some(Halted::ToolError { tool_call_id: call.id.clone(), exception });
+        let halted =
+            |exception| Some(Halted::ToolError { tool_call_id: call.id.clone(), exception });
         let policy = match &self.policy {
             OnToolError::Continue => return (response, None),
             OnToolError::Halt => return (response, halted(None)),
@@ -138,19 +153,29 @@ impl Stepper {
         let encoder = self.encoder.as_ref();
         match ask(&self.deciding, time, policy, call.clone(), failure).await {
             Ok(Verdict::Halt) => (response, halted(None)),
-            Ok(Verdict::Continue(instead)) => match FunctionResponse::value(Said::Value(&instead), &instead, encoder) {
-                Ok(response) => (response, None),
-                Err(failure) => (FunctionResponse::failed(&failure, encoder), halted(None)),
-            },
+            Ok(Verdict::Continue(instead)) => {
+                match FunctionResponse::value(Said::Value(&instead), &instead, encoder) {
+                    Ok(response) => (response, None),
+                    Err(failure) => (FunctionResponse::failed(&failure, encoder), halted(None)),
+                }
+            }
             Err(exception) => {
-                let failure = ToolError::InvalidReturn(ReturnRule::Policy { detail: exception.clone() });
-                (FunctionResponse::failed(&Failure::ToolError(failure), encoder), halted(Some(exception)))
+                let failure =
+                    ToolError::InvalidReturn(ReturnRule::Policy { detail: exception.clone() });
+                (
+                    FunctionResponse::failed(&Failure::ToolError(failure), encoder),
+                    halted(Some(exception)),
+                )
             }
         }
     }
 
     /// Stages 6 to 9.
-    pub(super) async fn settle(&self, end: Gated<Ended>, turn: &mut Turn) -> Result<Step, AbortStatus> {
+    pub(super) async fn settle(
+        &self,
+        end: Gated<Ended>,
+        turn: &mut Turn,
+    ) -> Result<Step, AbortStatus> {
         let Ended { judged, tool, completion, response, success, halted } = match end {
             Gated::Closed(entry) => return self.record(entry, false, false, turn),
             Gated::Open(ended) => *ended,
@@ -206,7 +231,11 @@ impl Stepper {
     }
 
     /// Stage 8.
-    async fn is_consumed(&self, completion: &Arc<Completion>, abort: &AbortSignal) -> Result<bool, AbortStatus> {
+    async fn is_consumed(
+        &self,
+        completion: &Arc<Completion>,
+        abort: &AbortSignal,
+    ) -> Result<bool, AbortStatus> {
         let Some(hook) = &self.hook else { return Ok(false) };
         let asked = Fenced::new(|| hook(Arc::clone(completion)));
         let answer = tokio::select! {
@@ -245,7 +274,10 @@ impl Stepper {
         } else {
             turn.count_error();
             if turn.consecutive_errors() > self.config.max_errors {
-                tracing::warn!(errors = turn.consecutive_errors(), "too many function calls failed in a row");
+                tracing::warn!(
+                    errors = turn.consecutive_errors(),
+                    "too many function calls failed in a row"
+                );
                 return Err(AbortStatus::Error);
             }
         }

@@ -31,7 +31,11 @@ impl Subscriber for Lines {
         struct Line(String);
         impl Visit for Line {
             fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-                let name = if field.name() == "message" { String::new() } else { format!(" {}=", field.name()) };
+                let name = if field.name() == "message" {
+                    String::new()
+                } else {
+                    format!(" {}=", field.name())
+                };
                 let _ = write!(self.0, "{name}{value:?}");
             }
         }
@@ -68,7 +72,11 @@ fn lines(stepper: &Stepper, call: Value) -> Vec<(Level, String)> {
 #[test]
 fn the_log_tells_of_every_call() {
     let registry = Registry::new();
-    registry.register(Tool::native(Definition::new("greet", "").unwrap(), async |_: Value| json!(1)).unwrap()).unwrap();
+    registry
+        .register(
+            Tool::native(Definition::new("greet", "").unwrap(), async |_: Value| json!(1)).unwrap(),
+        )
+        .unwrap();
     registry.register(Tool::manual(Definition::new("manual", "").unwrap()).unwrap()).unwrap();
     let stepper = Stepper::new(registry);
     for (call, expected) in [
@@ -98,15 +106,20 @@ fn the_log_tells_of_every_call() {
 #[test]
 fn a_step_has_its_own_time() {
     let registry = Registry::new();
-    let tool = Tool::native(Definition::new("t", "").unwrap(), async |_: Value, invocation: Arc<Invocation>| {
-        json!(invocation.limits.timeout.as_secs())
-    });
+    let tool = Tool::native(
+        Definition::new("t", "").unwrap(),
+        async |_: Value, invocation: Arc<Invocation>| json!(invocation.limits.timeout.as_secs()),
+    );
     registry.register(tool.unwrap()).unwrap();
     let (mut turn, seconds) = (Turn::default(), Duration::from_secs);
     for (timeout, left, expected) in [(300, u64::MAX, 300), (20, u64::MAX, 20), (20, 7, 7)] {
         turn.limits = turn.limits.with_timeout(seconds(left));
-        let stepper = Stepper::new(registry.clone()).with_config(StepConfig::default().with_timeout(seconds(timeout)));
-        let step = stepper.step(json!({"name": "t"}), &mut turn).now_or_never().expect("it answers at once");
+        let stepper = Stepper::new(registry.clone())
+            .with_config(StepConfig::default().with_timeout(seconds(timeout)));
+        let step = stepper
+            .step(json!({"name": "t"}), &mut turn)
+            .now_or_never()
+            .expect("it answers at once");
         assert_eq!(json!(step)["entry"]["functionResponse"]["response"]["result"], expected);
     }
 }

@@ -55,7 +55,10 @@ pub struct Deliberate {
 impl Deliberate {
     /// Allows only these tools. A tool stays allowed for [`DEFAULT_CONTEXT_TURNS`] after a success.
     pub fn new(allowed: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self { allowed: Some(allowed.into_iter().map(Into::into).collect()), ..Self::unrestricted() }
+        Self {
+            allowed: Some(allowed.into_iter().map(Into::into).collect()),
+            ..Self::unrestricted()
+        }
     }
 
     /// Allows every tool. Triggers are reported.
@@ -152,7 +155,8 @@ impl Turn {
     /// Whether a tool may be called in this turn.
     #[must_use]
     pub fn allows(&self, name: &str) -> bool {
-        self.allow_list().is_none_or(|allowed| allowed.contains(name) || self.windows.contains_key(name))
+        self.allow_list()
+            .is_none_or(|allowed| allowed.contains(name) || self.windows.contains_key(name))
     }
 
     /// If there is a list of allowed tools, the tools that can be called: those of the list and those that stay
@@ -209,7 +213,11 @@ mod tests {
             turn.deliberate = Some(Deliberate::new(["other"]));
             for further in 1..=turns {
                 turn.next_turn();
-                assert_eq!(turn.allowed_names().unwrap(), ["draw", "other"].into(), "{further} of {turns}");
+                assert_eq!(
+                    turn.allowed_names().unwrap(),
+                    ["draw", "other"].into(),
+                    "{further} of {turns}"
+                );
             }
             turn.next_turn();
             assert!(!turn.allows("draw") && turn.allows("other"), "{turns}");
@@ -219,7 +227,8 @@ mod tests {
     #[test]
     fn without_an_allow_list_every_tool_is_allowed_and_windows_open() {
         let deliberate = Deliberate::unrestricted().with_trigger("draw", "a picture of");
-        let mut turn = Turn { deliberate: Some(deliberate.with_context_turns(1)), ..Turn::default() };
+        let mut turn =
+            Turn { deliberate: Some(deliberate.with_context_turns(1)), ..Turn::default() };
         assert!(turn.allows("anything") && turn.allowed_names().is_none());
         assert_eq!(turn.trigger("draw"), Some("a picture of"));
         turn.keep_open("sing");
@@ -246,6 +255,9 @@ mod tests {
         turn.count_error();
         turn.stop();
         turn.next_turn();
-        assert_eq!((turn.iteration, turn.consecutive_errors(), turn.abort.is_raised()), (0, 0, false));
+        assert_eq!(
+            (turn.iteration, turn.consecutive_errors(), turn.abort.is_raised()),
+            (0, 0, false)
+        );
     }
 }

@@ -58,8 +58,14 @@ impl Serialize for HistoryEntry {
         let (id, name) = (self.id.as_deref(), self.name.as_str());
         let media: Vec<_> = self.parts.iter().filter_map(MediaNote::of).collect();
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("functionCall", &Half { id, name, args: Some(&self.args), response: None })?;
-        map.serialize_entry("functionResponse", &Half { id, name, args: None, response: Some(&self.response) })?;
+        map.serialize_entry(
+            "functionCall",
+            &Half { id, name, args: Some(&self.args), response: None },
+        )?;
+        map.serialize_entry(
+            "functionResponse",
+            &Half { id, name, args: None, response: Some(&self.response) },
+        )?;
         if !self.response.is_success() {
             map.serialize_entry("is_error", &true)?;
         }
@@ -108,7 +114,11 @@ struct MediaNote<'a> {
 
 impl<'a> MediaNote<'a> {
     fn of(part: &'a Part) -> Option<Self> {
-        let note = |r#type, media: &'a Media| Self { r#type, mime_type: &media.mime_type, bytes: media.data.len() };
+        let note = |r#type, media: &'a Media| Self {
+            r#type,
+            mime_type: &media.mime_type,
+            bytes: media.data.len(),
+        };
         match part {
             Part::Image(media) => Some(note("image", media)),
             Part::Audio(media) => Some(note("audio", media)),
@@ -174,7 +184,8 @@ impl<'de> Deserialize<'de> for HistoryEntry {
             return Err(D::Error::custom("`args` is not an object"));
         }
         let result = answer.response.result;
-        let response = if is_error { failure(&result)? } else { FunctionResponse::Result { result } };
+        let response =
+            if is_error { failure(&result)? } else { FunctionResponse::Result { result } };
         Ok(Self { id, name, args, response, message, parts, halted, attributes, extensions })
     }
 }
@@ -182,13 +193,17 @@ impl<'de> Deserialize<'de> for HistoryEntry {
 fn failure<E: serde::de::Error>(result: &Json) -> Result<FunctionResponse, E> {
     let written: WrittenFailure = serde_json::from_str(result.as_str()).map_err(E::custom)?;
     match written {
-        WrittenFailure { error: Some(error), data, .. } => Ok(FunctionResponse::Error { error, data }),
+        WrittenFailure { error: Some(error), data, .. } => {
+            Ok(FunctionResponse::Error { error, data })
+        }
         WrittenFailure {
             status: Some(status),
             function_name: Some(function_name),
             allowed_tool_names: Some(allowed_tool_names),
             ..
-        } if status == BLOCKED => Ok(FunctionResponse::Blocked { status: BLOCKED, function_name, allowed_tool_names }),
+        } if status == BLOCKED => {
+            Ok(FunctionResponse::Blocked { status: BLOCKED, function_name, allowed_tool_names })
+        }
         WrittenFailure { .. } => Err(E::missing_field("error")),
     }
 }

@@ -7,8 +7,7 @@ use rusqlite::ErrorCode;
 use crate::error::Error;
 use crate::kv::StoreError;
 
-pub(super) const DAMAGED: &str =
-    "restore the store from a copy, or move it away to begin with an empty store; the file was not changed";
+pub(super) const DAMAGED: &str = "restore the store from a copy, or move it away to begin with an empty store; the file was not changed";
 pub(super) const OTHER_VERSION: &str = "use the version of toolcell that wrote the store, or move it away to begin with an empty one; the file was not changed";
 const UNUSABLE: &str = "make room on the disk, correct its permissions, or end the process that keeps the file locked, and try \
                         again; the data stored before is intact";
@@ -24,22 +23,34 @@ pub(super) fn busy(file: &Path) -> StoreError {
 pub(super) fn failed(file: &Path, error: &rusqlite::Error) -> StoreError {
     let place = file.display();
     match (error.sqlite_error_code(), error.sqlite_error().map(|error| error.extended_code)) {
-        (Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed), _) => {
-            busy(file)
-        }
+        (
+            Some(
+                ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::FileLockingProtocolFailed,
+            ),
+            _,
+        ) => busy(file),
         (Some(ErrorCode::DiskFull), _) | (_, Some(NO_ROOM_TO_SHARE)) => {
             StoreError::Full(format!("the disk of {place} is full"))
         }
         (Some(ErrorCode::NotADatabase), _) => {
             StoreError::Unavailable(format!("{place} is damaged, or is not a toolcell store"))
         }
-        (Some(ErrorCode::DatabaseCorrupt), _) => StoreError::Unavailable(format!("{place} is damaged")),
-        (Some(_) | None, _) => StoreError::Unavailable(format!("{place} cannot be read or written: {error}")),
+        (Some(ErrorCode::DatabaseCorrupt), _) => {
+            StoreError::Unavailable(format!("{place} is damaged"))
+        }
+        (Some(_) | None, _) => {
+            StoreError::Unavailable(format!("{place} cannot be read or written: {error}"))
+        }
     }
 }
 
 /// A database that cannot be opened.
 pub(super) fn refused(file: &Path, error: &rusqlite::Error) -> Error {
-    let is_damaged = matches!(error.sqlite_error_code(), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt));
+    let is_damaged = matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
+    );
     Error::store(failed(file, error).to_string(), if is_damaged { DAMAGED } else { UNUSABLE })
 }

@@ -16,10 +16,14 @@ use crate::private::{self, Unfit};
 /// The file's name.
 pub(crate) const FILE: &str = "store.db";
 const OTHER_DIRECTORY: &str = "use a directory that you own and that no other user can write to";
-const DOUBTFUL: &str = "see who wrote it; make it yours with mode 600 if you trust it, or move it away";
+const DOUBTFUL: &str =
+    "see who wrote it; make it yours with mode 600 if you trust it, or move it away";
 
 /// Sees to it that there is a file which is this user's alone. A new one gets its content from `fill`, and then its name.
-pub(super) fn secure(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>) -> Result<PathBuf, Error> {
+pub(super) fn secure(
+    dir: &Path,
+    fill: impl FnOnce(&Path) -> Result<(), Error>,
+) -> Result<PathBuf, Error> {
     let failed = |error: io::Error| {
         let problem = format!("{}: no file can be made: {error}", dir.display());
         Error::store(problem, OTHER_DIRECTORY).with_source(error)
@@ -33,7 +37,9 @@ pub(super) fn secure(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>) 
         fill(&new)?;
         match new.persist_noclobber(&path) {
             // Another process was faster: its file is as good.
-            Err(lost) if lost.error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(lost.error)),
+            Err(lost) if lost.error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(failed(lost.error));
+            }
             Ok(()) | Err(_) => {}
         }
         // The name, too, is to outlive the machine's next stop.

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::SuspicionKind::{self, Disguised, Encoded, Hidden, Overriding, Prying, Secretive, Steering};
+use super::SuspicionKind::{
+    self, Disguised, Encoded, Hidden, Overriding, Prying, Secretive, Steering,
+};
 use super::is_unseen;
 use crate::definition::Definition;
 
@@ -21,7 +23,12 @@ fn every_character_that_is_invisible_or_that_a_terminal_acts_on_is_known() {
     let unseen = regex::Regex::new(unseen).unwrap();
     let mut letter = [0; 4];
     for c in ('\0'..=char::MAX).filter(|c| *c != '\u{2800}') {
-        assert_eq!(is_unseen(c), unseen.is_match(c.encode_utf8(&mut letter)), "U+{:04X}", u32::from(c));
+        assert_eq!(
+            is_unseen(c),
+            unseen.is_match(c.encode_utf8(&mut letter)),
+            "U+{:04X}",
+            u32::from(c)
+        );
     }
     assert!(is_unseen('\u{2800}'));
 }
@@ -78,7 +85,8 @@ fn every_text_of_a_definition_is_looked_at_and_none_without_end() {
     let definition = Definition::new("t", "Adds.").expect("a name");
     let definition = definition.with_parameters(parameters).with_output(json!({ "title": poison }));
     let definition = definition.with_attribute(poison, json!(1));
-    let places: BTreeSet<_> = definition.suspicions().into_iter().map(|suspicion| suspicion.place).collect();
+    let places: BTreeSet<_> =
+        definition.suspicions().into_iter().map(|suspicion| suspicion.place).collect();
     let expected = [
         "/attributes/do not tell the user",
         "/output/title",
@@ -91,5 +99,9 @@ fn every_text_of_a_definition_is_looked_at_and_none_without_end() {
     let flood = json!({ "enum": vec![format!("{poison} {}", "é".repeat(500)); 1000] });
     let suspicions = Definition::new("t", "").expect("a name").with_parameters(flood).suspicions();
     assert_eq!(suspicions.len(), 32);
-    assert!(suspicions.iter().all(|suspicion| suspicion.excerpt.chars().count() <= 80), "{:?}", suspicions[0]);
+    assert!(
+        suspicions.iter().all(|suspicion| suspicion.excerpt.chars().count() <= 80),
+        "{:?}",
+        suspicions[0]
+    );
 }

@@ -70,7 +70,16 @@ pub(super) const ALL: [(SuspicionKind, &str); 19] = [
         Prying,
         r"\b(bcc|blind copy|forward|exfiltrat\w*|(also|first) (send|post|upload))\b[^.]{0,60}(https?://|[\w.+-]+@[\w-]+\.\w+)",
     ),
-    (Encoded, r"\b[a-z0-9+/]{60,}={0,2}(\s|$)|\b([0-9a-f]{2} ){20,}|(\\x[0-9a-f]{2}){6,}|(&#x?[0-9a-f]+;){4,}"),
-    (Encoded, r"\b(decode|decipher|rot-?13|unscramble)\b[^.]{0,60}\b(follow|obey|carry out|instructions?)\b"),
-    (Encoded, r"\bignore[-_](user|previous|all)[-_]|[-_](system|admin)[-_](token|prompt)[-_]from\b"),
+    (
+        Encoded,
+        r"\b[a-z0-9+/]{60,}={0,2}(\s|$)|\b([0-9a-f]{2} ){20,}|(\\x[0-9a-f]{2}){6,}|(&#x?[0-9a-f]+;){4,}",
+    ),
+    (
+        Encoded,
+        r"\b(decode|decipher|rot-?13|unscramble)\b[^.]{0,60}\b(follow|obey|carry out|instructions?)\b",
+    ),
+    (
+        Encoded,
+        r"\bignore[-_](user|previous|all)[-_]|[-_](system|admin)[-_](token|prompt)[-_]from\b",
+    ),
 ];

@@ -39,7 +39,14 @@ pub struct Raised {
 
 impl Raised {
     pub(crate) fn new(kind: RaisedKind) -> Self {
-        Self { kind, limit: None, backtrace: Vec::new(), frames: Vec::new(), panic_message: None, stdout: None }
+        Self {
+            kind,
+            limit: None,
+            backtrace: Vec::new(),
+            frames: Vec::new(),
+            panic_message: None,
+            stdout: None,
+        }
     }
 
     /// A panic of the host.
@@ -182,15 +189,27 @@ impl fmt::Display for Raised {
                 LimitKind::Memory if self.kind == RaisedKind::LimitAtStart => {
                     write!(f, ": it needs {asked} bytes of memory, and the limit is {limit}")?;
                 }
-                LimitKind::Memory => write!(f, " after it asked for {asked} bytes of memory; the limit is {limit}")?,
+                LimitKind::Memory => {
+                    write!(f, " after it asked for {asked} bytes of memory; the limit is {limit}")?
+                }
                 LimitKind::TableElements => {
-                    write!(f, " after it asked for a table of {asked} elements; the limit is {limit}")?;
+                    write!(
+                        f,
+                        " after it asked for a table of {asked} elements; the limit is {limit}"
+                    )?;
                 }
-                LimitKind::HostCalls => write!(f, " after {asked} calls into the host; the limit is {limit}")?,
+                LimitKind::HostCalls => {
+                    write!(f, " after {asked} calls into the host; the limit is {limit}")?
+                }
                 LimitKind::HostBytes => {
-                    write!(f, " after it made the host hold {asked} bytes for it; the limit is {limit}")?;
+                    write!(
+                        f,
+                        " after it made the host hold {asked} bytes for it; the limit is {limit}"
+                    )?;
                 }
-                LimitKind::OpenFiles => write!(f, ": too many files are open; the limit is {limit}")?,
+                LimitKind::OpenFiles => {
+                    write!(f, ": too many files are open; the limit is {limit}")?
+                }
             }
         }
         self.panic_message.iter().try_for_each(|message| write!(f, ": {message}"))

@@ -60,10 +60,16 @@ impl<'de> Deserialize<'de> for Timeout {
             WrittenTimeout::deserialize(deserializer)?;
         let time = |millis: Option<u64>, name| needed(millis, name).map(Duration::from_millis);
         Ok(match kind {
-            TimeoutKind::Fuel => Self::Fuel { budget: needed(budget, "budget")?, used: needed(used, "used")?, stdout },
-            TimeoutKind::Deadline => {
-                Self::Deadline { budget: time(budget_ms, "budget_ms")?, used: time(used_ms, "used_ms")?, stdout }
-            }
+            TimeoutKind::Fuel => Self::Fuel {
+                budget: needed(budget, "budget")?,
+                used: needed(used, "used")?,
+                stdout,
+            },
+            TimeoutKind::Deadline => Self::Deadline {
+                budget: time(budget_ms, "budget_ms")?,
+                used: time(used_ms, "used_ms")?,
+                stdout,
+            },
             TimeoutKind::Blocked => {
                 let (budget, used) = (time(budget_ms, "budget_ms")?, time(used_ms, "used_ms")?);
                 Self::Blocked { budget, used, awaited, stdout }

@@ -102,7 +102,11 @@ fn note(invocation: &Invocation, usage: Usage) -> u64 {
     let meter = &invocation.meter;
     let (fuel, host_calls) = (meter.fuel.load(Relaxed), meter.host_calls.load(Relaxed));
     if let Some(used) = usage.fuel {
-        meter.note(fuel.saturating_add(used), usage.peak_memory, host_calls.saturating_add(usage.host_calls));
+        meter.note(
+            fuel.saturating_add(used),
+            usage.peak_memory,
+            host_calls.saturating_add(usage.host_calls),
+        );
     }
     meter.bytes_out.store(usage.bytes_out, Relaxed);
     meter.log_bytes.fetch_add(usage.log_bytes, Relaxed);
@@ -115,9 +119,11 @@ fn in_full(result: CallResult, invocation: &Invocation, spent: u64) -> CallResul
     let CallResult::ToolError(ToolError::Timeout(timeout)) = result else { return result };
     let (budget, used) = (invocation.limits.timeout, invocation.started.elapsed());
     CallResult::ToolError(ToolError::Timeout(match timeout {
-        Timeout::Fuel { used, stdout, .. } => {
-            Timeout::Fuel { budget: invocation.limits.fuel, used: spent.saturating_add(used), stdout }
-        }
+        Timeout::Fuel { used, stdout, .. } => Timeout::Fuel {
+            budget: invocation.limits.fuel,
+            used: spent.saturating_add(used),
+            stdout,
+        },
         Timeout::Deadline { .. } | Timeout::Blocked { .. } => timeout.lasting(budget, used),
     }))
 }
@@ -161,9 +167,10 @@ impl Handler for InWorker {
         Box::pin(async move {
             match self.ask(What::Visible, &invocation).await {
                 Reply::Answer(Answer::Visible(visible)) => visible,
-                Reply::Answer(Answer::Called { .. } | Answer::Faults(_) | Answer::NotValidated(_)) | Reply::Lost(_) => {
-                    false
-                }
+                Reply::Answer(
+                    Answer::Called { .. } | Answer::Faults(_) | Answer::NotValidated(_),
+                )
+                | Reply::Lost(_) => false,
             }
         })
     }
@@ -173,7 +180,8 @@ impl Handler for InWorker {
             match self.ask(What::Validate, &invocation).await {
                 Reply::Answer(Answer::Faults(faults))
                 | Reply::Lost(CallResult::Refusal(Refusal::InvalidArguments(faults))) => Ok(faults),
-                Reply::Answer(Answer::NotValidated(error)) | Reply::Lost(CallResult::ToolError(error)) => Err(error),
+                Reply::Answer(Answer::NotValidated(error))
+                | Reply::Lost(CallResult::ToolError(error)) => Err(error),
                 Reply::Answer(Answer::Called { .. } | Answer::Visible(_))
                 | Reply::Lost(CallResult::Outcome(_) | CallResult::Refusal(_)) => {
                     Err(ToolError::HandlerExit(Exit::Died))

@@ -184,7 +184,10 @@ impl Book {
         self.last += 1;
         let (ear, told) = unbounded_channel();
         let asker = Some(Asker { invocation, ear });
-        self.open.insert(self.last, Open { tool, what, again, sent: false, begun: false, news: [0; 3], asker });
+        self.open.insert(
+            self.last,
+            Open { tool, what, again, sent: false, begun: false, news: [0; 3], asker },
+        );
         self.queue.push_back(Line::Ask(self.last));
         Ok((self.last, told))
     }
@@ -212,7 +215,9 @@ impl Book {
         self.open.get(&number).filter(|open| !open.sent)?;
         let refusal = match self.phase {
             Phase::Serving(_) => Refusal::overloaded(),
-            Phase::Starting | Phase::Resting(_) | Phase::Closed => Refusal::Restarting { retry_after: RETRY_AFTER },
+            Phase::Starting | Phase::Resting(_) | Phase::Closed => {
+                Refusal::Restarting { retry_after: RETRY_AFTER }
+            }
         };
         Some(self.end(number, Reply::Lost(CallResult::Refusal(refusal))))
     }
@@ -228,7 +233,8 @@ impl Book {
     }
 
     fn is_quarantined(&self, tool: &str) -> bool {
-        self.blame.get(tool).is_some_and(|deaths| *deaths >= DEATHS) && stands(Defence::WorkerDeaths)
+        self.blame.get(tool).is_some_and(|deaths| *deaths >= DEATHS)
+            && stands(Defence::WorkerDeaths)
     }
 
     /// What the child is to be told next. From here on a question is the child's.
@@ -240,11 +246,19 @@ impl Book {
                         && let Some(asker) = &open.asker
                     {
                         open.sent = true;
-                        return Some(Outgoing::Ask(number, open.what, Arc::clone(&asker.invocation)));
+                        return Some(Outgoing::Ask(
+                            number,
+                            open.what,
+                            Arc::clone(&asker.invocation),
+                        ));
                     }
                 }
-                Line::Abort(number) if self.is_open(number) => return Some(Outgoing::Abort(number)),
-                Line::Cancel(number) if self.is_open(number) => return Some(Outgoing::Cancel(number)),
+                Line::Abort(number) if self.is_open(number) => {
+                    return Some(Outgoing::Abort(number));
+                }
+                Line::Cancel(number) if self.is_open(number) => {
+                    return Some(Outgoing::Cancel(number));
+                }
                 Line::Abort(_) | Line::Cancel(_) => {}
             }
         }
@@ -299,7 +313,8 @@ impl Book {
 
     /// Charges a death to the tools that were at work, and names those for which it was one too many.
     fn charge(&mut self) -> Vec<String> {
-        let at_work: BTreeSet<_> = self.open.values().filter(|open| open.sent).map(|open| open.tool.clone()).collect();
+        let at_work: BTreeSet<_> =
+            self.open.values().filter(|open| open.sent).map(|open| open.tool.clone()).collect();
         let charged = at_work.into_iter().filter(|tool| {
             let deaths = self.blame.entry(tool.clone()).or_default();
             *deaths = deaths.saturating_add(1);
@@ -317,14 +332,19 @@ impl Book {
         let quarantined = self.charge();
         let mut again = Vec::new();
         for (number, open) in &mut self.open {
-            let may_be = open.again == Again::Once && open.asker.is_some() && !quarantined.contains(&open.tool);
+            let may_be = open.again == Again::Once
+                && open.asker.is_some()
+                && !quarantined.contains(&open.tool);
             if open.sent && may_be {
-                (open.sent, open.begun, open.again, open.news) = (false, false, Again::Never, [0; 3]);
+                (open.sent, open.begun, open.again, open.news) =
+                    (false, false, Again::Never, [0; 3]);
                 again.push(*number);
             }
         }
-        let lost: Vec<_> = self.open.iter().filter(|(_, open)| open.sent).map(|(number, _)| *number).collect();
-        let mut ended: Vec<_> = lost.into_iter().map(|number| self.end(number, Reply::died())).collect();
+        let lost: Vec<_> =
+            self.open.iter().filter(|(_, open)| open.sent).map(|(number, _)| *number).collect();
+        let mut ended: Vec<_> =
+            lost.into_iter().map(|number| self.end(number, Reply::died())).collect();
         let rest = match self.deaths {
             0 | 1 => Duration::ZERO,
             deaths => FIRST_REST.saturating_mul(2_u32.saturating_pow(deaths - 2)).min(LONGEST_REST),
@@ -341,7 +361,8 @@ impl Book {
         // What the dead child was told about its calls is nothing to the next one.
         again.sort_unstable();
         again.into_iter().rev().for_each(|number| self.queue.push_front(Line::Ask(number)));
-        self.queue.retain(|line| matches!(line, Line::Ask(number) if self.open.contains_key(number)));
+        self.queue
+            .retain(|line| matches!(line, Line::Ask(number) if self.open.contains_key(number)));
         self.phase = if rest.is_zero() { Phase::Starting } else { Phase::Resting(now + rest) };
         Burial { ended, quarantined }
     }
@@ -351,14 +372,22 @@ impl Said {
     /// What it is, and its bytes, as the child counts those of a log.
     fn measure(&self) -> (Kind, u64) {
         let (kind, bytes, cost) = match self {
-            Self::Progress { message, .. } => (Kind::Progress, message.as_ref().map_or(0, String::len), NEWS_COST),
-            Self::Log { source: LogSource::Host, message, .. } => (Kind::Host, message.len(), NEWS_COST),
-            Self::Log { source: LogSource::Log | LogSource::Stdout | LogSource::Stderr, message, .. } => {
-                (Kind::Log, message.len(), LINE_COST)
+            Self::Progress { message, .. } => {
+                (Kind::Progress, message.as_ref().map_or(0, String::len), NEWS_COST)
             }
-            Self::Denied(denial) => {
-                (Kind::Host, denial.request.len() + denial.grant.as_ref().map_or(0, String::len), NEWS_COST)
+            Self::Log { source: LogSource::Host, message, .. } => {
+                (Kind::Host, message.len(), NEWS_COST)
             }
+            Self::Log {
+                source: LogSource::Log | LogSource::Stdout | LogSource::Stderr,
+                message,
+                ..
+            } => (Kind::Log, message.len(), LINE_COST),
+            Self::Denied(denial) => (
+                Kind::Host,
+                denial.request.len() + denial.grant.as_ref().map_or(0, String::len),
+                NEWS_COST,
+            ),
         };
         (kind, bytes as u64 + cost)
     }

@@ -110,7 +110,9 @@ impl TryFrom<Narrowing> for Overlay {
     type Error = BadRule;
 
     fn try_from(narrowing: Narrowing) -> Result<Self, BadRule> {
-        fn read<T: FromStr<Err = BadRule>>(rules: Option<Vec<String>>) -> Result<Option<Vec<T>>, BadRule> {
+        fn read<T: FromStr<Err = BadRule>>(
+            rules: Option<Vec<String>>,
+        ) -> Result<Option<Vec<T>>, BadRule> {
             rules.map(|rules| rules.iter().map(|rule| rule.parse()).collect()).transpose()
         }
         let Narrowing { files, http, environment, secrets, reveal, keys, invoke } = narrowing;

@@ -82,9 +82,13 @@ impl From<End> for Error {
     fn from(end: End) -> Self {
         match end {
             End::Refused(words) => Self::worker().with_source(Words(words)),
-            End::NotStarted(error) => Self::engine("the worker process cannot be started").with_source(error),
+            End::NotStarted(error) => {
+                Self::engine("the worker process cannot be started").with_source(error)
+            }
             End::BadFrame(_) | End::OutOfTurn | End::Strays | End::OtherTools | End::Ended(_) => {
-                Self::engine(format!("the worker process ended before it had loaded its tools: {end}"))
+                Self::engine(format!(
+                    "the worker process ended before it had loaded its tools: {end}"
+                ))
             }
         }
     }
@@ -288,7 +292,9 @@ impl Keeper {
                     keeper.kill(number);
                 });
             }
-            (Phase::Starting | Phase::Resting(_) | Phase::Closed, Some(number)) => self.kill(number),
+            (Phase::Starting | Phase::Resting(_) | Phase::Closed, Some(number)) => {
+                self.kill(number)
+            }
             (_, None) => {}
         }
     }
@@ -341,9 +347,10 @@ impl Keeper {
     /// Files what a child says of its calls. False for a call that it does not have.
     fn heard(&self, news: News) -> bool {
         let question = match &news {
-            News::Started(question) | News::Said(question, _) | News::Done(question, _) | News::Gone(question) => {
-                question
-            }
+            News::Started(question)
+            | News::Said(question, _)
+            | News::Done(question, _)
+            | News::Gone(question) => question,
             News::Ready(_) | News::Refused(_) => return false,
         };
         if !self.book().is_sent(*question) {

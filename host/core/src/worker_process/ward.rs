@@ -36,7 +36,9 @@ impl Worker {
     /// [`Error::is_environment`] if the operating system refuses one of the two.
     pub fn begin() -> Result<Self, Error> {
         let failed = |problem: &'static str| {
-            move |error: rustix::io::Errno| Error::engine(problem).with_source(io::Error::from(error))
+            move |error: rustix::io::Errno| {
+                Error::engine(problem).with_source(io::Error::from(error))
+            }
         };
         survive_file_size_limit();
         #[cfg(target_os = "linux")]
@@ -72,26 +74,45 @@ fn serve(
     mut input: impl Read,
     mut output: impl Write + Send + 'static,
 ) -> Result<(), Error> {
-    let no_threads = |error: io::Error| Error::engine("the worker process cannot start threads").with_source(error);
+    let no_threads = |error: io::Error| {
+        Error::engine("the worker process cannot start threads").with_source(error)
+    };
     let tools: Vec<Tool> = tools.into_iter().collect();
     let (frames, queue) = mpsc::channel::<Vec<u8>>();
-    let write = move || while queue.recv().is_ok_and(|frame| wire::write(&mut output, &frame).is_ok()) {};
-    std::thread::Builder::new().name("toolcell-ward-out".into()).spawn(write).map_err(no_threads)?;
+    let write =
+        move || while queue.recv().is_ok_and(|frame| wire::write(&mut output, &frame).is_ok()) {};
+    std::thread::Builder::new()
+        .name("toolcell-ward-out".into())
+        .spawn(write)
+        .map_err(no_threads)?;
     let speaker = Speaker { frames, running: Arc::default() };
     let offered = tools.iter().map(offered).collect();
-    speaker.say(&News::Ready(offered)).map_err(|bad| Error::engine(format!("too many tools: {bad}")))?;
-    let by_name: HashMap<&str, &Tool> = tools.iter().map(|tool| (tool.definition().name.as_str(), tool)).collect();
-    let runtime = Builder::new_multi_thread().enable_all().thread_name("toolcell-ward").build().map_err(no_threads)?;
+    speaker
+        .say(&News::Ready(offered))
+        .map_err(|bad| Error::engine(format!("too many tools: {bad}")))?;
+    let by_name: HashMap<&str, &Tool> =
+        tools.iter().map(|tool| (tool.definition().name.as_str(), tool)).collect();
+    let runtime = Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("toolcell-ward")
+        .build()
+        .map_err(no_threads)?;
     let heard = loop {
         match wire::read::<Order>(&mut input) {
             Ok(Some(Order::Ask(asked))) => {
                 let tool = by_name.get(asked.call.name.as_str()).map(|tool| Tool::clone(tool));
                 speaker.begin(&runtime, tool, *asked);
             }
-            Ok(Some(Order::Abort(question))) => speaker.with(question, |running| running.abort.raise()),
-            Ok(Some(Order::Cancel(question))) => speaker.with(question, |running| running.task.abort()),
+            Ok(Some(Order::Abort(question))) => {
+                speaker.with(question, |running| running.abort.raise())
+            }
+            Ok(Some(Order::Cancel(question))) => {
+                speaker.with(question, |running| running.task.abort())
+            }
             Ok(None) | Err(BadFrame::Io(_)) => break Ok(()),
-            Err(bad @ (BadFrame::TooLong(_) | BadFrame::Unreadable(_))) => break Err(Error::engine(bad.to_string())),
+            Err(bad @ (BadFrame::TooLong(_) | BadFrame::Unreadable(_))) => {
+                break Err(Error::engine(bad.to_string()));
+            }
         }
     };
     runtime.shutdown_background();
@@ -175,7 +196,9 @@ impl Speaking {
     fn done(&mut self, answer: Answer) {
         if let Err(bad) = self.speaker.answer(&News::Done(self.question, answer)) {
             let rule = match bad {
-                BadFrame::TooLong(got) => ReturnRule::TooLarge { limit: MAX_FRAME as u64, got: got as u64 },
+                BadFrame::TooLong(got) => {
+                    ReturnRule::TooLarge { limit: MAX_FRAME as u64, got: got as u64 }
+                }
                 BadFrame::Unreadable(error) => ReturnRule::Unreadable { detail: error.to_string() },
                 BadFrame::Io(error) => ReturnRule::Unreadable { detail: error.to_string() },
             };
@@ -203,24 +226,31 @@ fn called(result: CallResult) -> Answer {
 /// Answers as any executor would, narrowed as the parent's would have.
 async fn answer(speaker: &Speaker, tool: &Tool, mut asked: Asked, abort: AbortSignal) -> Answer {
     let (context, tenant, own) = asked.circumstances();
-    let narrowed = tenant.map_or_else(Tenant::default, |overlay| Tenant::default().with_overlay(overlay));
+    let narrowed =
+        tenant.map_or_else(Tenant::default, |overlay| Tenant::default().with_overlay(overlay));
     let (speaker, question) = (speaker.clone(), asked.number);
     // The parent seals.
-    let executor = Executor::new().without_sealer().with_limits(asked.limits).with_events(move |event| {
-        if let Some(news) = news(question, event) {
-            let _ = speaker.say(&news);
-        }
-    });
+    let executor =
+        Executor::new().without_sealer().with_limits(asked.limits).with_events(move |event| {
+            if let Some(news) = news(question, event) {
+                let _ = speaker.say(&news);
+            }
+        });
     let executor = match &context.tenant {
         Some(name) => executor.with_tenant(name, narrowed),
         None => executor.with_untenanted(narrowed),
     };
     let executor = executor.with_others(asked.is_shared);
     if asked.what == What::Visible {
-        return Answer::Visible(executor.is_visible(tool, Some(&asked.call.arguments), &context).await == Some(true));
+        return Answer::Visible(
+            executor.is_visible(tool, Some(&asked.call.arguments), &context).await == Some(true),
+        );
     }
     // The parent ends it by force, after the grace that its caller gave.
-    let options = CallOptions::default().with_context(context).with_abort(abort).with_stop_grace(Duration::MAX);
+    let options = CallOptions::default()
+        .with_context(context)
+        .with_abort(abort)
+        .with_stop_grace(Duration::MAX);
     let options = match own {
         Some(overlay) => options.with_overlay(overlay),
         None => options,
@@ -244,8 +274,12 @@ async fn answer(speaker: &Speaker, tool: &Tool, mut asked: Asked, abort: AbortSi
 fn news(question: u64, event: Event) -> Option<News> {
     Some(match event {
         Event::Started { .. } => News::Started(question),
-        Event::Progress { done, total, message, .. } => News::Said(question, Said::Progress { done, total, message }),
-        Event::Log { source, level, message, .. } => News::Said(question, Said::Log { source, level, message }),
+        Event::Progress { done, total, message, .. } => {
+            News::Said(question, Said::Progress { done, total, message })
+        }
+        Event::Log { source, level, message, .. } => {
+            News::Said(question, Said::Log { source, level, message })
+        }
         Event::Denied { denial, .. } => News::Said(question, Said::Denied(denial)),
         Event::Completed { .. } => return None,
     })

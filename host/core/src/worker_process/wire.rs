@@ -10,7 +10,9 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::forms::{CallForm, ContextForm, ErrorForm, LimitsForm, Narrowing, ResultForm, ResumeForm, UsageForm};
+use super::forms::{
+    CallForm, ContextForm, ErrorForm, LimitsForm, Narrowing, ResultForm, ResumeForm, UsageForm,
+};
 use crate::call::{CallContext, CallResult, Resume, ToolCall};
 use crate::defence::{Defence, stands};
 use crate::definition::Definition;
@@ -102,7 +104,9 @@ impl Asked {
         let mut context = std::mem::take(&mut self.context);
         context.resume = self.resume.take().map(Into::into);
         let overlay = |narrowing: Option<Narrowing>| {
-            narrowing.map(|narrowing| Overlay::try_from(narrowing).unwrap_or_else(|_| Overlay::nothing()))
+            narrowing.map(|narrowing| {
+                Overlay::try_from(narrowing).unwrap_or_else(|_| Overlay::nothing())
+            })
         };
         (context, overlay(self.tenant.take()), overlay(self.own.take()))
     }
@@ -164,13 +168,18 @@ pub(super) enum Answer {
 pub(super) fn unreadable(context: &CallContext) -> Vec<Fault> {
     let CallContext { metadata, resume, extensions, .. } = context;
     let resume = resume.iter().flat_map(|Resume { answer, state }| {
-        [Some(("resume.answer", answer)), state.as_ref().map(|state| ("resume.state", state))].into_iter().flatten()
+        [Some(("resume.answer", answer)), state.as_ref().map(|state| ("resume.state", state))]
+            .into_iter()
+            .flatten()
     });
     let extensions = extensions.iter().map(|(name, json)| (name.as_str(), json));
     let named = metadata.iter().map(|json| ("metadata", json)).chain(resume).chain(extensions);
     let fault = |(name, json): (&str, &Json)| {
         let fault = check(json.as_str()).err()?;
-        Some(Fault::new("", format!("a context whose `{name}` can be read")).with_got(fault.to_string()))
+        Some(
+            Fault::new("", format!("a context whose `{name}` can be read"))
+                .with_got(fault.to_string()),
+        )
     };
     named.filter_map(fault).collect()
 }

@@ -5,11 +5,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use toolcell::{Definition, Registry, Tool};
 use toolcell_server::mcp::rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, CompleteRequestParams, CompleteResult,
-    ContentBlock, CreateMessageRequest, CreateMessageRequestParams, ErrorData, GetPromptRequestParams,
-    GetPromptResponse, GetPromptResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    LoggingLevel, LoggingMessageNotification, LoggingMessageNotificationParam, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities, Tool as ListedTool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities,
+    CompleteRequestParams, CompleteResult, ContentBlock, CreateMessageRequest,
+    CreateMessageRequestParams, ErrorData, GetPromptRequestParams, GetPromptResponse,
+    GetPromptResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    LoggingLevel, LoggingMessageNotification, LoggingMessageNotificationParam,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+    ServerCapabilities, Tool as ListedTool,
 };
 use toolcell_server::mcp::{Answering, Asked, McpExtension};
 use toolcell_server::{Principal, Served, Service};
@@ -51,9 +53,13 @@ impl Fixture {
     }
 }
 
-fn answered<T: DeserializeOwned + Send + 'static, R: From<T> + Send + 'static>(value: Value) -> Answering<'static, R> {
+fn answered<T: DeserializeOwned + Send + 'static, R: From<T> + Send + 'static>(
+    value: Value,
+) -> Answering<'static, R> {
     let answer = serde_json::from_value::<T>(value).map(R::from);
-    Box::pin(async move { answer.map_err(|error| ErrorData::internal_error(error.to_string(), None)) })
+    Box::pin(
+        async move { answer.map_err(|error| ErrorData::internal_error(error.to_string(), None)) },
+    )
 }
 
 fn resource(uri: &str, text: &str) -> Value {
@@ -74,8 +80,14 @@ async fn logs(asked: Asked) -> Result<CallToolResponse, ErrorData> {
 }
 
 /// Asks the client's model.
-async fn samples(request: CallToolRequestParams, asked: Asked) -> Result<CallToolResponse, ErrorData> {
-    let prompt = request.arguments.and_then(|arguments| arguments.get("prompt").cloned()).unwrap_or_default();
+async fn samples(
+    request: CallToolRequestParams,
+    asked: Asked,
+) -> Result<CallToolResponse, ErrorData> {
+    let prompt = request
+        .arguments
+        .and_then(|arguments| arguments.get("prompt").cloned())
+        .unwrap_or_default();
     let message = json!({"role": "user", "content": {"type": "text", "text": prompt}});
     let params = serde_json::from_value(json!({"messages": [message], "maxTokens": 100}));
     let params: CreateMessageRequestParams =
@@ -96,13 +108,23 @@ impl McpExtension for Fixture {
 
     fn tools(&self, _: &Principal) -> Vec<ListedTool> {
         let schema = serde_json::Map::from_iter([("type".to_owned(), json!("object"))]);
-        TOOLS.map(|name| ListedTool::new(name, format!("The fixture {name}."), schema.clone())).into()
+        TOOLS
+            .map(|name| ListedTool::new(name, format!("The fixture {name}."), schema.clone()))
+            .into()
     }
 
-    fn call_tool(&self, request: CallToolRequestParams, asked: Asked) -> Option<Answering<'_, CallToolResponse>> {
+    fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        asked: Asked,
+    ) -> Option<Answering<'_, CallToolResponse>> {
         let can = asked.client.capabilities();
-        let next =
-            inputs::next(&request.name, request.request_state.as_deref(), request.input_responses.as_ref(), &can);
+        let next = inputs::next(
+            &request.name,
+            request.request_state.as_deref(),
+            request.input_responses.as_ref(),
+            &can,
+        );
         if let Some(next) = next {
             let answer = next.map(|next| match next {
                 Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]).into(),
@@ -120,19 +142,28 @@ impl McpExtension for Fixture {
                 return Some(Box::pin(async move { Err(error) }));
             }
             "test_trigger_tool_change" => {
-                let changed =
-                    self.toggle("test_changing_tool").map_or_else(|error| error.to_string(), |()| "changed".into());
+                let changed = self
+                    .toggle("test_changing_tool")
+                    .map_or_else(|error| error.to_string(), |()| "changed".into());
                 json!([{"type": "text", "text": changed}])
             }
-            "test_missing_capability" | "test_logging_tool" => json!([{"type": "text", "text": "done"}]),
+            "test_missing_capability" | "test_logging_tool" => {
+                json!([{"type": "text", "text": "done"}])
+            }
             _ => return None,
         };
         Some(answered::<CallToolResult, _>(json!({"content": content})))
     }
 
-    fn list_prompts(&self, _: PaginatedRequestParams, _: Asked) -> Answering<'_, ListPromptsResult> {
+    fn list_prompts(
+        &self,
+        _: PaginatedRequestParams,
+        _: Asked,
+    ) -> Answering<'_, ListPromptsResult> {
         let named = |name: &str, arguments: &[&str]| {
-            let arguments = arguments.iter().map(|name| json!({"name": name, "description": "text", "required": true}));
+            let arguments = arguments
+                .iter()
+                .map(|name| json!({"name": name, "description": "text", "required": true}));
             json!({"name": name, "description": "A fixture.", "arguments": arguments.collect::<Vec<_>>()})
         };
         answered::<ListPromptsResult, _>(json!({"prompts": [
@@ -144,7 +175,11 @@ impl McpExtension for Fixture {
         ]}))
     }
 
-    fn get_prompt(&self, request: GetPromptRequestParams, asked: Asked) -> Answering<'_, GetPromptResponse> {
+    fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        asked: Asked,
+    ) -> Answering<'_, GetPromptResponse> {
         let can = asked.client.capabilities();
         let state = request.request_state.as_deref();
         match inputs::next(&request.name, state, request.input_responses.as_ref(), &can) {
@@ -159,31 +194,47 @@ impl McpExtension for Fixture {
             None => {}
         }
         let arguments = request.arguments.unwrap_or_default();
-        let argument = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let argument =
+            |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let text = |text: &str| json!({"type": "text", "text": text});
         let contents = match request.name.as_str() {
             "test_simple_prompt" => vec![text("This is a simple prompt for testing.")],
             "test_prompt_with_arguments" => {
-                vec![text(&format!("Prompt with arguments: arg1='{}', arg2='{}'", argument("arg1"), argument("arg2")))]
+                vec![text(&format!(
+                    "Prompt with arguments: arg1='{}', arg2='{}'",
+                    argument("arg1"),
+                    argument("arg2")
+                ))]
             }
             "test_prompt_with_embedded_resource" => vec![
                 resource(&argument("resourceUri"), "Embedded resource content for testing."),
                 text("Please process the embedded resource above."),
             ],
             "test_prompt_with_image" => vec![image(), text("Please analyze the image above.")],
-            _ => return Box::pin(async { Err(ErrorData::invalid_params("there is no such prompt", None)) }),
+            _ => {
+                return Box::pin(async {
+                    Err(ErrorData::invalid_params("there is no such prompt", None))
+                });
+            }
         };
-        let messages: Vec<_> =
-            contents.into_iter().map(|content| json!({"role": "user", "content": content})).collect();
+        let messages: Vec<_> = contents
+            .into_iter()
+            .map(|content| json!({"role": "user", "content": content}))
+            .collect();
         answered::<GetPromptResult, _>(json!({"messages": messages}))
     }
 
     fn complete(&self, _: CompleteRequestParams, _: Asked) -> Answering<'_, CompleteResult> {
-        let completion = json!({"values": ["paris", "park", "party"], "total": 3, "hasMore": false});
+        let completion =
+            json!({"values": ["paris", "park", "party"], "total": 3, "hasMore": false});
         answered::<CompleteResult, _>(json!({"completion": completion}))
     }
 
-    fn list_resources(&self, _: PaginatedRequestParams, _: Asked) -> Answering<'_, ListResourcesResult> {
+    fn list_resources(
+        &self,
+        _: PaginatedRequestParams,
+        _: Asked,
+    ) -> Answering<'_, ListResourcesResult> {
         answered::<ListResourcesResult, _>(json!({"resources": [
             {"uri": "test://static-text", "name": "text", "description": "A text.", "mimeType": "text/plain"},
             {"uri": "test://static-binary", "name": "image", "description": "An image.", "mimeType": "image/png"},
@@ -201,20 +252,30 @@ impl McpExtension for Fixture {
         ]}))
     }
 
-    fn read_resource(&self, request: ReadResourceRequestParams, _: Asked) -> Answering<'_, ReadResourceResponse> {
+    fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: Asked,
+    ) -> Answering<'_, ReadResourceResponse> {
         let uri = request.uri;
         let id = uri.strip_prefix("test://template/").and_then(|rest| rest.strip_suffix("/data"));
         let content = match (uri.as_str(), id) {
             ("test://static-text" | "test://watched-resource", _) => json!({
                 "uri": uri, "mimeType": "text/plain", "text": "This is the content of the static text resource.",
             }),
-            ("test://static-binary", _) => json!({"uri": uri, "mimeType": "image/png", "blob": PNG_TEXT}),
+            ("test://static-binary", _) => {
+                json!({"uri": uri, "mimeType": "image/png", "blob": PNG_TEXT})
+            }
             (_, Some(id)) => {
-                let data = json!({"id": id, "templateTest": true, "data": format!("Data for ID: {id}")});
+                let data =
+                    json!({"id": id, "templateTest": true, "data": format!("Data for ID: {id}")});
                 json!({"uri": uri, "mimeType": "application/json", "text": data.to_string()})
             }
             _ => {
-                let error = ErrorData::resource_not_found("there is no such resource", Some(json!({"uri": uri})));
+                let error = ErrorData::resource_not_found(
+                    "there is no such resource",
+                    Some(json!({"uri": uri})),
+                );
                 return Box::pin(async move { Err(error) });
             }
         };

@@ -2,7 +2,9 @@
 //! requests that the suite prescribes, and prompts. A tool asks its user, by one request at a time: `main` has those.
 
 use serde_json::{Value, json};
-use toolcell_server::mcp::rmcp::model::{ClientCapabilities, ErrorData, InputRequiredResult, InputResponses};
+use toolcell_server::mcp::rmcp::model::{
+    ClientCapabilities, ErrorData, InputRequiredResult, InputResponses,
+};
 
 /// The state of a result that has one.
 const STATE: &str = "several-inputs";
@@ -34,7 +36,9 @@ fn wanted(name: &str, can: &ClientCapabilities) -> Option<(Requests, Option<&'st
     let client_roots = || ("client_roots", roots());
     Some(match name.strip_prefix("test_input_required_result_")? {
         "elicitation" => (vec![name_form()], None),
-        "sampling" => (vec![("capital_question", sampling("What is the capital of France?"))], None),
+        "sampling" => {
+            (vec![("capital_question", sampling("What is the capital of France?"))], None)
+        }
         "list_roots" => (vec![client_roots()], None),
         "multiple_inputs" => (vec![name_form(), greeting(), client_roots()], Some(STATE)),
         "capabilities" => {
@@ -42,7 +46,9 @@ fn wanted(name: &str, can: &ClientCapabilities) -> Option<(Requests, Option<&'st
             let sampling = json!(can).get("sampling").map(|_| greeting());
             (form.into_iter().chain(sampling).collect(), None)
         }
-        "prompt" => (vec![("user_context", form("What context should the prompt use?", "context"))], None),
+        "prompt" => {
+            (vec![("user_context", form("What context should the prompt use?", "context"))], None)
+        }
         _ => return None,
     })
 }
@@ -58,13 +64,18 @@ pub(crate) fn next(
     if state.is_some() && state != own_state {
         return Some(Err(ErrorData::invalid_params("the request state was changed", None)));
     }
-    let is_there =
-        |(key, _): &(&str, Value)| responses.and_then(|responses| responses.get(*key)).is_some_and(Value::is_object);
+    let is_there = |(key, _): &(&str, Value)| {
+        responses.and_then(|responses| responses.get(*key)).is_some_and(Value::is_object)
+    };
     if state == own_state && requests.iter().all(is_there) {
         return Some(Ok(Ok(json!(responses).to_string())));
     }
     let requests = requests.into_iter().map(|(key, request)| (key.to_owned(), request));
     let requests = json!(requests.collect::<serde_json::Map<_, _>>());
     let result = json!({"resultType": "input_required", "inputRequests": requests, "requestState": own_state});
-    Some(serde_json::from_value(result).map(Err).map_err(|error| ErrorData::internal_error(error.to_string(), None)))
+    Some(
+        serde_json::from_value(result)
+            .map(Err)
+            .map_err(|error| ErrorData::internal_error(error.to_string(), None)),
+    )
 }

@@ -39,8 +39,14 @@ async fn tools() -> Result<Registry, Box<dyn std::error::Error>> {
     registry.register_all(component.tools().iter().cloned())?;
     registry.register_all([
         in_rounds("test_streaming_elicitation", &[("What is your name?", "name", "string")]),
-        in_rounds("test_input_required_result_request_state", &[("Please confirm", "ok", "boolean")]),
-        in_rounds("test_input_required_result_tampered_state", &[("Please confirm", "ok", "boolean")]),
+        in_rounds(
+            "test_input_required_result_request_state",
+            &[("Please confirm", "ok", "boolean")],
+        ),
+        in_rounds(
+            "test_input_required_result_tampered_state",
+            &[("Please confirm", "ok", "boolean")],
+        ),
         in_rounds(
             "test_input_required_result_multi_round",
             &[
@@ -69,9 +75,12 @@ fn asks(name: &str, schema: Value) -> Tool {
         let schema = schema.clone();
         async move {
             match &call.context.resume {
-                Some(resume) => Outcome::ok(json!(format!("action=accept, content={}", resume.answer))),
+                Some(resume) => {
+                    Outcome::ok(json!(format!("action=accept, content={}", resume.answer)))
+                }
                 None => {
-                    let message = arguments["message"].as_str().unwrap_or("Fill in the form").to_owned();
+                    let message =
+                        arguments["message"].as_str().unwrap_or("Fill in the form").to_owned();
                     Outcome::AskUser(Question::new(message).with_answer_schema(schema))
                 }
             }
@@ -93,7 +102,9 @@ fn in_rounds(name: &str, fields: &'static [(&str, &str, &str)]) -> Tool {
         match fields.get(got.len()) {
             Some((message, field, kind)) => {
                 let schema = json!({"type": "object", "properties": {*field: {"type": kind}}, "required": [field]});
-                Outcome::AskUser(Question::new(*message).with_answer_schema(schema).with_state(json!(got)))
+                Outcome::AskUser(
+                    Question::new(*message).with_answer_schema(schema).with_state(json!(got)),
+                )
             }
             None => Outcome::ok(json!(format!("state-ok: {}", json!(got)))),
         }

@@ -93,7 +93,11 @@ impl Store {
         Ok(store)
     }
 
-    pub(super) fn open(root: &Path, options: ArtifactOptions, clock: Arc<dyn Clock>) -> io::Result<Self> {
+    pub(super) fn open(
+        root: &Path,
+        options: ArtifactOptions,
+        clock: Arc<dyn Clock>,
+    ) -> io::Result<Self> {
         if root.exists() && !root.is_dir() {
             let problem = format!("`{}` is not a directory", root.display());
             return Err(io::Error::new(io::ErrorKind::NotADirectory, problem));
@@ -109,7 +113,8 @@ impl Store {
             {
                 tenants.insert(
                     name.to_owned(),
-                    Tenant::read(&entry.path(), options.lifetime, clock.now()).map_err(at(&entry.path()))?,
+                    Tenant::read(&entry.path(), options.lifetime, clock.now())
+                        .map_err(at(&entry.path()))?,
                 );
             }
         }
@@ -147,7 +152,8 @@ impl Store {
         let expires = self.clock.now() + self.options.lifetime;
         let mut tenants = self.tenants.lock();
         let tenant = tenants.entry(directory).or_default();
-        tenant.writing = (tenant.writing.0.saturating_sub(size), tenant.writing.1.saturating_sub(1));
+        tenant.writing =
+            (tenant.writing.0.saturating_sub(size), tenant.writing.1.saturating_sub(1));
         written?;
         let kept = Kept { head, size, expires };
         let info = kept.info(&id, self.clock.now());
@@ -169,14 +175,21 @@ impl Store {
     }
 
     /// Takes the room for an artifact that is about to be written.
-    fn reserve(&self, directory: &str, id: &str, size: u64, part: u64) -> Result<(), ArtifactError> {
+    fn reserve(
+        &self,
+        directory: &str,
+        id: &str,
+        size: u64,
+        part: u64,
+    ) -> Result<(), ArtifactError> {
         let now = self.clock.now();
         let quota = self.quotas.lock().get(directory).copied().unwrap_or(self.options.quota);
         let mut tenants = self.tenants.lock();
         let tenant = tenants.entry(directory.to_owned()).or_default();
         tenant.forget_expired(&self.root.join(directory), now, usize::MAX);
         let others = tenant.kept.iter().filter(|(other, _)| *other != id);
-        let (bytes, count) = others.fold(tenant.writing, |(bytes, count), (_, kept)| (bytes + kept.size, count + 1));
+        let (bytes, count) =
+            others.fold(tenant.writing, |(bytes, count), (_, kept)| (bytes + kept.size, count + 1));
         let most = self.options.count as u64 / part;
         let fits = bytes.saturating_add(size) <= quota / part && (count as u64) < most;
         if !fits && stands(Defence::ArtifactQuota) {
@@ -194,7 +207,8 @@ impl Store {
         let head = serde_json::to_vec(head)?;
         let length = u32::try_from(head.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let write = || {
-            let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&unfinished)?;
+            let mut file =
+                OpenOptions::new().create_new(true).write(true).mode(0o600).open(&unfinished)?;
             file.write_all(&length.to_be_bytes())?;
             file.write_all(&head)?;
             (self.write_content)(&mut file, content)?;
@@ -204,7 +218,11 @@ impl Store {
         write().inspect_err(|_| drop(fs::remove_file(&unfinished))).map_err(at(&unfinished))
     }
 
-    pub(super) fn info(&self, tenant: Option<&str>, id: &str) -> Result<ArtifactInfo, ArtifactError> {
+    pub(super) fn info(
+        &self,
+        tenant: Option<&str>,
+        id: &str,
+    ) -> Result<ArtifactInfo, ArtifactError> {
         self.with(tenant, |kept, _, now| kept.get(id).map(|kept| kept.info(id, now)))
     }
 
@@ -215,13 +233,27 @@ impl Store {
         self.with(tenant, all).unwrap_or_default()
     }
 
-    pub(super) fn artifact(&self, tenant: Option<&str>, id: &str) -> Result<Artifact, ArtifactError> {
+    pub(super) fn artifact(
+        &self,
+        tenant: Option<&str>,
+        id: &str,
+    ) -> Result<Artifact, ArtifactError> {
         self.with(tenant, |kept, directory, now| {
             let info = kept.get(id)?.info(id, now);
             let path = directory.join(id);
-            Some(read_head(&path).map(|(file, _, begin)| Artifact { info, file, begin }).map_err(at(&path)))
+            Some(
+                read_head(&path)
+                    .map(|(file, _, begin)| Artifact { info, file, begin })
+                    .map_err(at(&path)),
+            )
         })?
-        .map_err(|error| if error.kind() == io::ErrorKind::NotFound { ArtifactError::NotFound } else { error.into() })
+        .map_err(|error| {
+            if error.kind() == io::ErrorKind::NotFound {
+                ArtifactError::NotFound
+            } else {
+                error.into()
+            }
+        })
     }
 
     pub(super) fn remove(&self, tenant: Option<&str>, id: &str) -> Result<(), ArtifactError> {
@@ -271,7 +303,8 @@ impl Tenant {
             if !is_digest(name) {
                 continue;
             }
-            let found = read_head(&entry.path()).and_then(|(file, head, begin)| Ok((file.metadata()?, head, begin)));
+            let found = read_head(&entry.path())
+                .and_then(|(file, head, begin)| Ok((file.metadata()?, head, begin)));
             let (metadata, head, begin) = match found {
                 Ok(found) => found,
                 Err(error) => {
@@ -281,7 +314,10 @@ impl Tenant {
             };
             let age = SystemTime::now().duration_since(metadata.modified()?).unwrap_or_default();
             let expires = now + lifetime.saturating_sub(age);
-            tenant.kept.insert(name.to_owned(), Kept { head, size: metadata.len().saturating_sub(begin), expires });
+            tenant.kept.insert(
+                name.to_owned(),
+                Kept { head, size: metadata.len().saturating_sub(begin), expires },
+            );
         }
         Ok(tenant)
     }
@@ -318,20 +354,27 @@ impl Kept {
 
 /// Removes the directory of this process. It may be gone already, for example because the system cleans its temporary files.
 fn remove_own(root: &Path) -> io::Result<()> {
-    remove_tree(root).or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+    remove_tree(root)
+        .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
 /// Opens the file, and locks it for this process.
 fn locked(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+    let file =
+        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
     let since = Instant::now();
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
             // A process that was killed while it started another one: that one has the file until it has begun.
-            Err(TryLockError::WouldBlock) if since.elapsed() < LEFT => std::thread::sleep(LEFT / 100),
+            Err(TryLockError::WouldBlock) if since.elapsed() < LEFT => {
+                std::thread::sleep(LEFT / 100)
+            }
             Err(TryLockError::WouldBlock) => {
-                return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another process uses this directory"));
+                return Err(io::Error::new(
+                    io::ErrorKind::ResourceBusy,
+                    "another process uses this directory",
+                ));
             }
             Err(TryLockError::Error(error)) => return Err(error),
         }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolcell::{
-    CallFiles, CallResult, Fault, Handler, HandlerFuture, Invocation, Middleware, Outcome, Part, Refusal, Resource,
-    ResourceContent, Tool,
+    CallFiles, CallResult, Fault, Handler, HandlerFuture, Invocation, Middleware, Outcome, Part,
+    Refusal, Resource, ResourceContent, Tool,
 };
 
 use super::{ARTIFACT_URI, Artifact, Artifacts, id_of};
@@ -31,7 +31,11 @@ pub(crate) struct Layer {
 impl Layer {
     /// The tool with this store.
     pub(crate) fn around(tool: Tool, artifacts: &Artifacts) -> Tool {
-        let properties = tool.definition().parameters.as_ref().and_then(|schema| schema["properties"].as_object());
+        let properties = tool
+            .definition()
+            .parameters
+            .as_ref()
+            .and_then(|schema| schema["properties"].as_object());
         let is_file = |schema: &Value| schema["format"] == FORMAT;
         let files = properties.into_iter().flatten().filter(|(_, schema)| is_file(schema));
         let files = files.map(|(name, _)| name.clone()).collect();
@@ -53,7 +57,8 @@ impl Layer {
             return Ok(invocation);
         }
         let (artifacts, tenant) = (self.artifacts.clone(), invocation.context.tenant.clone());
-        let mounted = tokio::task::spawn_blocking(move || mounted(&artifacts, tenant.as_deref(), &wanted));
+        let mounted =
+            tokio::task::spawn_blocking(move || mounted(&artifacts, tenant.as_deref(), &wanted));
         match mounted.await {
             Ok(Ok(Err(faults))) => Err(CallResult::Refusal(Refusal::InvalidArguments(faults))),
             Ok(Ok(Ok((paths, files)))) => {
@@ -69,7 +74,11 @@ impl Layer {
     async fn with_links(&self, tenant: Option<String>, result: CallResult) -> CallResult {
         let CallResult::Outcome(Outcome::Ok(mut output)) = result else { return result };
         let above = self.artifacts.options().above;
-        if output.parts.iter().all(|part| content(part).is_none_or(|(bytes, _)| bytes.len() <= above)) {
+        if output
+            .parts
+            .iter()
+            .all(|part| content(part).is_none_or(|(bytes, _)| bytes.len() <= above))
+        {
             return CallResult::Outcome(Outcome::Ok(output));
         }
         let (artifacts, parts) = (self.artifacts.clone(), std::mem::take(&mut output.parts));
@@ -184,7 +193,9 @@ fn content(part: &Part) -> Option<(&[u8], &str)> {
 }
 
 fn linked(artifacts: &Artifacts, tenant: Option<&str>, part: Part) -> Part {
-    let Some((bytes, mime_type)) = content(&part).filter(|(bytes, _)| bytes.len() > artifacts.options().above) else {
+    let Some((bytes, mime_type)) =
+        content(&part).filter(|(bytes, _)| bytes.len() > artifacts.options().above)
+    else {
         return part;
     };
     match artifacts.put(tenant, bytes, None, mime_type) {

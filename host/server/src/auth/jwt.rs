@@ -79,10 +79,19 @@ impl JwtError {
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
-            Self::NotAKeySet(_) => "give the issuer's JWK set: the document that its `jwks_uri` names".into(),
-            Self::BadKey { .. } => "remove the key from the set, or use one of RSA, P-256, P-384 or Ed25519".into(),
-            Self::NoKey => "fetch the issuer's JWK set again, or add the algorithm of its keys to `algorithms`".into(),
-            Self::BadAlgorithm(_) => "write RS256 to RS512, PS256 to PS512, ES256, ES384 or EdDSA".into(),
+            Self::NotAKeySet(_) => {
+                "give the issuer's JWK set: the document that its `jwks_uri` names".into()
+            }
+            Self::BadKey { .. } => {
+                "remove the key from the set, or use one of RSA, P-256, P-384 or Ed25519".into()
+            }
+            Self::NoKey => {
+                "fetch the issuer's JWK set again, or add the algorithm of its keys to `algorithms`"
+                    .into()
+            }
+            Self::BadAlgorithm(_) => {
+                "write RS256 to RS512, PS256 to PS512, ES256, ES384 or EdDSA".into()
+            }
         }
     }
 }
@@ -94,10 +103,15 @@ impl JwtIssuer {
     ///
     /// # Errors
     /// [`JwtError`].
-    pub fn from_jwks(issuer: impl Into<String>, audience: impl Into<String>, jwks: &str) -> Result<Self, JwtError> {
+    pub fn from_jwks(
+        issuer: impl Into<String>,
+        audience: impl Into<String>,
+        jwks: &str,
+    ) -> Result<Self, JwtError> {
         ring_provider::install();
         let set: JwkSet = serde_json::from_str(jwks).map_err(|error| {
-            let has_keys = serde_json::from_str(jwks).map(|set: serde_json::Value| set["keys"].is_array());
+            let has_keys =
+                serde_json::from_str(jwks).map(|set: serde_json::Value| set["keys"].is_array());
             JwtError::NotAKeySet(match has_keys {
                 Ok(false) => "there is no list `keys`".to_owned(),
                 Ok(true) | Err(_) => error.to_string(),
@@ -125,8 +139,11 @@ impl JwtIssuer {
         jwks: &str,
     ) -> Result<Self, JwtError> {
         ring_provider::install();
-        let set: Value = serde_json::from_str(jwks).map_err(|error| JwtError::NotAKeySet(error.to_string()))?;
-        let all = set["keys"].as_array().ok_or_else(|| JwtError::NotAKeySet("there is no list `keys`".to_owned()))?;
+        let set: Value =
+            serde_json::from_str(jwks).map_err(|error| JwtError::NotAKeySet(error.to_string()))?;
+        let all = set["keys"]
+            .as_array()
+            .ok_or_else(|| JwtError::NotAKeySet("there is no list `keys`".to_owned()))?;
         let known = all.iter().filter_map(|key| Jwk::deserialize(key).ok());
         let mut keys = Keys::new();
         for (id, key) in known.filter_map(|jwk| signing_key(&jwk).ok().flatten()) {
@@ -167,12 +184,16 @@ impl JwtIssuer {
     /// # Errors
     /// [`JwtError::BadAlgorithm`] for one that is not asymmetric or not known, [`JwtError::NoKey`] if no key is left of those
     /// that the issuer has.
-    pub fn with_algorithms(self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, JwtError> {
+    pub fn with_algorithms(
+        self,
+        names: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<Self, JwtError> {
         let mut allowed = Vec::new();
         for name in names {
             let bad = || JwtError::BadAlgorithm(name.as_ref().escape_debug().to_string());
             let algorithm: Algorithm = name.as_ref().parse().map_err(|_| bad())?;
-            let is_symmetric = matches!(algorithm, Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512);
+            let is_symmetric =
+                matches!(algorithm, Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512);
             allowed.push((!is_symmetric).then_some(algorithm).ok_or_else(bad)?);
         }
         if self.keys.is_empty() {
@@ -207,16 +228,20 @@ impl JwtIssuer {
 
     /// Where the metadata of this server are. `None` if the audience is not a URL. Source: RFC 9728, section 3.1.
     pub(super) fn metadata_url(&self) -> Option<Url> {
-        let mut url = Url::parse(&self.audience).ok().filter(|url| matches!(url.scheme(), "https" | "http"))?;
+        let mut url = Url::parse(&self.audience)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "https" | "http"))?;
         let path = url.path().strip_prefix('/').filter(|path| !path.is_empty());
-        let path = path.map_or_else(|| METADATA_PATH.to_owned(), |path| format!("{METADATA_PATH}/{path}"));
+        let path =
+            path.map_or_else(|| METADATA_PATH.to_owned(), |path| format!("{METADATA_PATH}/{path}"));
         url.set_path(&path);
         Some(url)
     }
 
     /// Whether the claim `aud` names this server: one audience, or a list of them.
     fn is_audience(&self, aud: Option<&Value>) -> bool {
-        let is_own = |one: &Value| one.as_str().is_some_and(|one| normal(one) == normal(&self.audience));
+        let is_own =
+            |one: &Value| one.as_str().is_some_and(|one| normal(one) == normal(&self.audience));
         match aud {
             Some(Value::Array(all)) => all.iter().all(Value::is_string) && all.iter().any(is_own),
             Some(one) => is_own(one),
@@ -237,7 +262,10 @@ impl JwtIssuer {
 
     /// Whether the principal was made from a token of this issuer.
     pub(super) fn is_issuer_of(&self, principal: &Principal) -> bool {
-        let rest = principal.id().strip_prefix(SUBJECT_PREFIX).and_then(|rest| rest.strip_prefix(&self.issuer));
+        let rest = principal
+            .id()
+            .strip_prefix(SUBJECT_PREFIX)
+            .and_then(|rest| rest.strip_prefix(&self.issuer));
         rest.is_some_and(|rest| rest.starts_with('#'))
     }
 
@@ -248,7 +276,8 @@ impl JwtIssuer {
 
     /// Whether the issuer has the key that a token names. `true` for what is no token.
     pub(super) fn has_key_of(&self, token: &str) -> bool {
-        token.len() > MAX_TOKEN || decode_header(token).map_or(true, |header| self.key_of(&header).is_some())
+        token.len() > MAX_TOKEN
+            || decode_header(token).map_or(true, |header| self.key_of(&header).is_some())
     }
 
     /// The principal of a token.
@@ -269,12 +298,14 @@ impl JwtIssuer {
         // Compared below: as it names a server, not as it is written.
         validation.validate_aud = false;
         validation.set_required_spec_claims(&["exp", "iss", "sub"]);
-        let claims =
-            decode::<Map<String, Value>>(token, key, &validation).map_err(|_| AuthError::Unauthenticated)?.claims;
+        let claims = decode::<Map<String, Value>>(token, key, &validation)
+            .map_err(|_| AuthError::Unauthenticated)?
+            .claims;
         if !self.is_audience(claims.get("aud")) {
             return Err(AuthError::Unauthenticated);
         }
-        let text = |claim: &str| claims.get(claim).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let text =
+            |claim: &str| claims.get(claim).and_then(Value::as_str).filter(|text| !text.is_empty());
         let (Some(subject), Some(tenant)) = (text("sub"), text(&self.tenant_claim)) else {
             return Err(AuthError::Unauthenticated);
         };
@@ -286,9 +317,12 @@ impl JwtIssuer {
         {
             return Err(AuthError::InsufficientScope);
         }
-        let principal = Principal::new(Some(tenant), &format!("{SUBJECT_PREFIX}{}#{subject}", self.issuer));
+        let principal =
+            Principal::new(Some(tenant), &format!("{SUBJECT_PREFIX}{}#{subject}", self.issuer));
         // A whole number or a fraction, as the validation has checked.
-        let expires = claims.get("exp").and_then(|exp| exp.as_u64().or_else(|| exp.as_f64().map(|exp| exp as u64)));
+        let expires = claims
+            .get("exp")
+            .and_then(|exp| exp.as_u64().or_else(|| exp.as_f64().map(|exp| exp as u64)));
         Ok(principal.with_expiry(expires.unwrap_or(0).saturating_add(LEEWAY)))
     }
 }
@@ -316,7 +350,9 @@ fn add(keys: &mut Keys, id: Option<String>, key: (Algorithm, DecodingKey)) -> bo
 /// Whether no member is twice in the header or in the claims of a token: of two, one reader takes the first, another the last.
 fn has_one_meaning(token: &str) -> bool {
     let mut parts = token.split('.').take(2).map(|part| URL_SAFE_NO_PAD.decode(part));
-    parts.all(|part| part.is_ok_and(|part| str::from_utf8(&part).is_ok_and(|text| Json::check(text).is_ok())))
+    parts.all(|part| {
+        part.is_ok_and(|part| str::from_utf8(&part).is_ok_and(|text| Json::check(text).is_ok()))
+    })
 }
 
 /// A key with its `kid`. `None`: it is not for signatures.
@@ -333,16 +369,23 @@ fn signing_key(jwk: &Jwk) -> Result<Option<SigningKey>, JwtError> {
 
 /// The algorithm of a key: what it says, if that fits its kind.
 fn algorithm(jwk: &Jwk) -> Option<Algorithm> {
-    let said = jwk.common.key_algorithm.map(|algorithm| algorithm.to_string().parse::<Algorithm>().ok());
+    let said =
+        jwk.common.key_algorithm.map(|algorithm| algorithm.to_string().parse::<Algorithm>().ok());
     let (usual, others): (Algorithm, &[Algorithm]) = match &jwk.algorithm {
         AlgorithmParameters::RSA(_) => (Algorithm::RS256, &ring_provider::RSA),
-        AlgorithmParameters::EllipticCurve(parameters) if parameters.curve == EllipticCurve::P256 => {
+        AlgorithmParameters::EllipticCurve(parameters)
+            if parameters.curve == EllipticCurve::P256 =>
+        {
             (Algorithm::ES256, &[])
         }
-        AlgorithmParameters::EllipticCurve(parameters) if parameters.curve == EllipticCurve::P384 => {
+        AlgorithmParameters::EllipticCurve(parameters)
+            if parameters.curve == EllipticCurve::P384 =>
+        {
             (Algorithm::ES384, &[])
         }
-        AlgorithmParameters::OctetKeyPair(parameters) if parameters.curve == EllipticCurve::Ed25519 => {
+        AlgorithmParameters::OctetKeyPair(parameters)
+            if parameters.curve == EllipticCurve::Ed25519 =>
+        {
             (Algorithm::EdDSA, &[])
         }
         // Shared secrets among them: who can check such a token can make one.

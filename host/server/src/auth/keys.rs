@@ -125,10 +125,16 @@ impl KeyStoreError {
         match self {
             // Others could read it, it is another user's, or it is a link.
             Self::File { path, source } if source.kind() == io::ErrorKind::Other => {
-                format!("make it a plain file of yours that only you can read: chmod 600 {}", path.display())
+                format!(
+                    "make it a plain file of yours that only you can read: chmod 600 {}",
+                    path.display()
+                )
             }
             Self::File { path, source } if source.kind() == io::ErrorKind::PermissionDenied => {
-                format!("run toolcell as the user who owns the file and its directory: see `ls -ld {}`", path.display())
+                format!(
+                    "run toolcell as the user who owns the file and its directory: see `ls -ld {}`",
+                    path.display()
+                )
             }
             Self::File { path, source } if is_full(source) => {
                 format!("make room on the disk of {}", path.display())
@@ -136,9 +142,15 @@ impl KeyStoreError {
             Self::File { path, source } if is_place(source) => {
                 format!("name a file in a directory that you can write to, not {}", path.display())
             }
-            Self::File { .. } => "check the disk and the permissions of the file's directory".into(),
-            Self::Invalid { .. } => "restore the file from a copy, or move it away and make new keys".into(),
-            Self::BadTenant(_) => format!("write 1 to {MAX_TENANT} characters without control characters"),
+            Self::File { .. } => {
+                "check the disk and the permissions of the file's directory".into()
+            }
+            Self::Invalid { .. } => {
+                "restore the file from a copy, or move it away and make new keys".into()
+            }
+            Self::BadTenant(_) => {
+                format!("write 1 to {MAX_TENANT} characters without control characters")
+            }
             Self::Key(error) => error.hint(),
         }
     }
@@ -161,7 +173,8 @@ impl ApiKeyStore {
     /// # Errors
     /// [`KeyStoreError`]; the file is unchanged then.
     pub fn add(&self, tenant: &str) -> Result<NewKey, KeyStoreError> {
-        let is_name = (1..=MAX_TENANT).contains(&tenant.len()) && !tenant.chars().any(char::is_control);
+        let is_name =
+            (1..=MAX_TENANT).contains(&tenant.len()) && !tenant.chars().any(char::is_control);
         if !is_name {
             return Err(KeyStoreError::BadTenant(
                 tenant.chars().take(MAX_TENANT).collect::<String>().escape_debug().to_string(),
@@ -170,8 +183,12 @@ impl ApiKeyStore {
         let key = ApiKey::generate().map_err(KeyStoreError::Key)?;
         let digest = key.digest().to_string();
         // A part of the digest: it says nothing about the key.
-        let id = format!("k_{}", digest.chars().skip("sha256:".len()).take(2 * ID_BYTES).collect::<String>());
-        let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let id = format!(
+            "k_{}",
+            digest.chars().skip("sha256:".len()).take(2 * ID_BYTES).collect::<String>()
+        );
+        let created =
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let info = KeyInfo { id: id.clone(), tenant: tenant.to_owned(), digest, created };
         self.change(|keys| keys.push(info))?;
         Ok(NewKey { id, key })
@@ -254,8 +271,8 @@ impl ApiKeyStore {
         let _lock = lock(path).map_err(failed)?;
         let mut keys = Loaded::read(path)?.infos;
         let result = change(&mut keys);
-        let text =
-            serde_json::to_vec_pretty(&Written { version: VERSION, keys }).map_err(|error| failed(error.into()))?;
+        let text = serde_json::to_vec_pretty(&Written { version: VERSION, keys })
+            .map_err(|error| failed(error.into()))?;
         private_file::replace(path, &text).map_err(failed)?;
         self.reload()?;
         Ok(result)
@@ -272,7 +289,8 @@ impl Loaded {
                 let Written { version, keys } =
                     serde_json::from_slice(&text).map_err(|error| invalid(error.to_string()))?;
                 if version != VERSION {
-                    let problem = format!("its version is {version}, and this toolcell reads only {VERSION}");
+                    let problem =
+                        format!("its version is {version}, and this toolcell reads only {VERSION}");
                     return Err(invalid(format!("{problem}: use the toolcell that wrote it")));
                 }
                 keys
@@ -283,8 +301,11 @@ impl Loaded {
         let mut keys = ApiKeys::new().map_err(KeyStoreError::Key)?;
         let mut principals = HashMap::new();
         for info in &infos {
-            let digest: KeyDigest = info.digest.parse().map_err(|error| invalid(format!("`{}`: {error}", info.id)))?;
-            keys = keys.with(&info.id, digest).map_err(|error| invalid(format!("`{}`: {error}", info.id)))?;
+            let digest: KeyDigest =
+                info.digest.parse().map_err(|error| invalid(format!("`{}`: {error}", info.id)))?;
+            keys = keys
+                .with(&info.id, digest)
+                .map_err(|error| invalid(format!("`{}`: {error}", info.id)))?;
             let principal = Principal::new(Some(&info.tenant), &format!("{KEY_PREFIX}{}", info.id));
             if principals.insert(info.id.clone(), principal).is_some() {
                 return Err(invalid(format!("two keys have the id `{}`", info.id)));
@@ -313,8 +334,12 @@ fn lock(path: &Path) -> io::Result<File> {
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         fs::create_dir_all(parent)?;
     }
-    let file =
-        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path.with_file_name(name))?;
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(path.with_file_name(name))?;
     rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;
     Ok(file)
 }
@@ -333,13 +358,20 @@ mod tests {
     fn keys_are_added_and_revoked_also_by_another_process() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state/keys.json");
-        let (server, command) = (ApiKeyStore::open(&path).unwrap(), ApiKeyStore::open(&path).unwrap());
+        let (server, command) =
+            (ApiKeyStore::open(&path).unwrap(), ApiKeyStore::open(&path).unwrap());
         let [first, second] = ["acme", "globex"].map(|tenant| command.add(tenant).unwrap());
         assert_eq!(tenant(&server, &first.key).as_deref(), Some("acme"));
         assert_eq!(tenant(&server, &second.key).as_deref(), Some("globex"));
-        assert_ne!(server.principal_of(first.key.expose()), server.principal_of(second.key.expose()));
+        assert_ne!(
+            server.principal_of(first.key.expose()),
+            server.principal_of(second.key.expose())
+        );
         assert!(command.revoke(&first.id).unwrap() && !command.revoke(&first.id).unwrap());
-        assert_eq!((tenant(&server, &first.key), tenant(&server, &second.key).is_some()), (None, true));
+        assert_eq!(
+            (tenant(&server, &first.key), tenant(&server, &second.key).is_some()),
+            (None, true)
+        );
         let text = fs::read_to_string(&path).unwrap();
         assert!(!text.contains(second.key.expose()) && text.contains(&second.id), "{text}");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
@@ -355,7 +387,10 @@ mod tests {
             (StorageFull, "make room on the disk of /var/lib/toolcell/keys.json"),
             (QuotaExceeded, "make room on the disk of /var/lib/toolcell/keys.json"),
             (PermissionDenied, "run toolcell as the user who owns the file and its directory"),
-            (NotFound, "name a file in a directory that you can write to, not /var/lib/toolcell/keys.json"),
+            (
+                NotFound,
+                "name a file in a directory that you can write to, not /var/lib/toolcell/keys.json",
+            ),
         ] {
             let error = KeyStoreError::File { path: path.clone(), source: kind.into() };
             assert!(error.hint().starts_with(hint), "{kind:?}: {}", error.hint());

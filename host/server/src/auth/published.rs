@@ -87,8 +87,12 @@ impl PublishedKeysError {
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
-            Self::Url { .. } => "write a URL with `https://`; `http://` is for this machine only".into(),
-            Self::Unreachable { .. } => "check the URL, and whether this machine can reach it".into(),
+            Self::Url { .. } => {
+                "write a URL with `https://`; `http://` is for this machine only".into()
+            }
+            Self::Unreachable { .. } => {
+                "check the URL, and whether this machine can reach it".into()
+            }
             Self::Status { .. } | Self::Metadata { .. } => {
                 "check `url`, or write the URL of the issuer's JWK set as `keys`".into()
             }
@@ -148,7 +152,11 @@ impl PublishedKeys {
 
     /// Fetches keys again and again, and hands each result to `found`, which returns whether the keys can be used. Does not
     /// end.
-    pub async fn keep(&self, auth: &Authenticator, mut found: impl FnMut(Result<String, PublishedKeysError>) -> bool) {
+    pub async fn keep(
+        &self,
+        auth: &Authenticator,
+        mut found: impl FnMut(Result<String, PublishedKeysError>) -> bool,
+    ) {
         let mut retry = RETRY.min(self.pause);
         loop {
             if found(self.fetch().await) {
@@ -175,7 +183,8 @@ impl PublishedKeys {
             Err(error) => return Err(error),
         };
         let bad = |problem: String| PublishedKeysError::Metadata { url: url.clone(), problem };
-        let Metadata { issuer, jwks_uri } = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
+        let Metadata { issuer, jwks_uri } =
+            serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
         if issuer != self.issuer {
             return Err(bad(format!("they are of the issuer `{}`", issuer.escape_debug())));
         }
@@ -187,13 +196,17 @@ impl PublishedKeys {
     }
 
     async fn get(&self, url: &str) -> Result<String, PublishedKeysError> {
-        let unreachable = |problem: String| PublishedKeysError::Unreachable { url: url.to_owned(), problem };
+        let unreachable =
+            |problem: String| PublishedKeysError::Unreachable { url: url.to_owned(), problem };
         let request = Request::get(url).header(ACCEPT, "application/json").body(Bytes::new());
         let request = request.map_err(|error| unreachable(error.to_string()))?;
-        let response = self.outbound.send(request).await.map_err(|error| unreachable(error.to_string()))?;
+        let response =
+            self.outbound.send(request).await.map_err(|error| unreachable(error.to_string()))?;
         match response.status() {
             StatusCode::OK => Ok(String::from_utf8_lossy(response.body()).into_owned()),
-            status => Err(PublishedKeysError::Status { url: url.to_owned(), status: status.as_u16() }),
+            status => {
+                Err(PublishedKeysError::Status { url: url.to_owned(), status: status.as_u16() })
+            }
         }
     }
 }
@@ -201,7 +214,9 @@ impl PublishedKeys {
 /// An error for a URL that no request goes to.
 fn usable(url: &str) -> Result<(), PublishedKeysError> {
     let checked = checked(url, Cleartext::Loopback);
-    checked.map(drop).map_err(|problem| PublishedKeysError::Url { url: url.escape_debug().to_string(), problem })
+    checked
+        .map(drop)
+        .map_err(|problem| PublishedKeysError::Url { url: url.escape_debug().to_string(), problem })
 }
 
 /// Where an issuer has its metadata: of OpenID Connect, and of OAuth.
@@ -247,7 +262,10 @@ mod tests {
     fn an_issuer_without_tls_is_of_this_machine() {
         assert!(PublishedKeys::of_issuer("http://127.0.0.1:1/x").is_ok());
         for url in ["http://issuer.example", "ftp://issuer.example", "issuer.example"] {
-            assert!(matches!(PublishedKeys::of_issuer(url), Err(PublishedKeysError::Url { .. })), "{url}");
+            assert!(
+                matches!(PublishedKeys::of_issuer(url), Err(PublishedKeysError::Url { .. })),
+                "{url}"
+            );
             assert!(matches!(PublishedKeys::at(url), Err(PublishedKeysError::Url { .. })), "{url}");
         }
     }

@@ -7,8 +7,14 @@ use jsonwebtoken::{Algorithm, DecodingKey, DecodingKeyKind};
 use ring::signature::{self, RsaParameters, UnparsedPublicKey, VerificationAlgorithm};
 
 /// The algorithms of RSA keys.
-pub(super) const RSA: [Algorithm; 6] =
-    [Algorithm::RS256, Algorithm::RS384, Algorithm::RS512, Algorithm::PS256, Algorithm::PS384, Algorithm::PS512];
+pub(super) const RSA: [Algorithm; 6] = [
+    Algorithm::RS256,
+    Algorithm::RS384,
+    Algorithm::RS512,
+    Algorithm::PS256,
+    Algorithm::PS384,
+    Algorithm::PS512,
+];
 
 static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: |_, _| Err(ErrorKind::UnsupportedAlgorithm.into()),
@@ -44,7 +50,9 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
         Algorithm::ES256 => Check::Other(&signature::ECDSA_P256_SHA256_FIXED),
         Algorithm::ES384 => Check::Other(&signature::ECDSA_P384_SHA384_FIXED),
         Algorithm::EdDSA => Check::Other(&signature::ED25519),
-        Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512 => return Err(ErrorKind::UnsupportedAlgorithm.into()),
+        Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512 => {
+            return Err(ErrorKind::UnsupportedAlgorithm.into());
+        }
         _ => return Err(ErrorKind::UnsupportedAlgorithm.into()),
     };
     if key.family() != algorithm.family() {

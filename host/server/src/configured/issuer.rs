@@ -136,7 +136,8 @@ pub(super) fn issuer_of(said: &Issuer) -> Result<JwtIssuer, IssuerError> {
         IssuerKeys::Url(_) | IssuerKeys::Metadata => {
             // An error for a URL that is not used.
             published(said)?;
-            dressed(said, JwtIssuer::without_keys(&said.url, &said.audience)).map_err(|error| unusable(said, error))
+            dressed(said, JwtIssuer::without_keys(&said.url, &said.audience))
+                .map_err(|error| unusable(said, error))
         }
     }
 }

@@ -12,8 +12,7 @@ const CONFIGURATION: &str = "configuration";
 const COMPONENTS: &str = "components";
 
 /// Of a configuration that was found, for everyone: the whole command, with its options, is told to the operator.
-const NOT_APPROVED: &str =
-    "the operator has not approved it in its present form (`toolcell approve` shows it and asks for your approval)";
+const NOT_APPROVED: &str = "the operator has not approved it in its present form (`toolcell approve` shows it and asks for your approval)";
 
 /// Ends the report of a reload that failed.
 pub(super) fn reloaded(service: &Service) {
@@ -25,7 +24,9 @@ pub(super) fn reloaded(service: &Service) {
 /// what it is.
 pub(super) fn not_reloaded(service: &Service, error: &Error) {
     let message = match error.problems().first() {
-        Some(problem) => format!("{}:{}:{} cannot be used", problem.file, problem.line, problem.column),
+        Some(problem) => {
+            format!("{}:{}:{} cannot be used", problem.file, problem.line, problem.column)
+        }
         None if matches!(error, Error::NotApproved { .. }) => {
             format!("the changed configuration is not served: {NOT_APPROVED}")
         }
@@ -37,11 +38,14 @@ pub(super) fn not_reloaded(service: &Service, error: &Error) {
 /// Reports components that are not served, or not wholly. Only the operator sees which.
 pub(super) fn problems(service: &Service, loaded: &Loaded) {
     let details: Vec<_> = loaded.problems().iter().map(ToString::to_string).collect();
-    let is_unapproved = loaded.problems().iter().any(|problem| problem.reason == Reason::ConfigurationNotApproved);
+    let is_unapproved =
+        loaded.problems().iter().any(|problem| problem.reason == Reason::ConfigurationNotApproved);
     let summary = match details.len() {
         _ if is_unapproved => format!("nothing of the configuration is served: {NOT_APPROVED}"),
         1 => "1 component or tenant has a problem: the operator's log says which".to_owned(),
-        several => format!("{several} components or tenants have a problem: the operator's log says which"),
+        several => {
+            format!("{several} components or tenants have a problem: the operator's log says which")
+        }
     };
     service.report_degraded(COMPONENTS, summary, details);
 }

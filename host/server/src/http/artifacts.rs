@@ -13,8 +13,8 @@ use axum::{Extension, Json, body::Body};
 use bytes::Bytes;
 use futures_util::stream;
 use http::header::{
-    ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
-    IF_NONE_MATCH, IF_RANGE, RANGE,
+    ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY,
+    CONTENT_TYPE, ETAG, IF_NONE_MATCH, IF_RANGE, RANGE,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -66,7 +66,10 @@ pub(super) async fn upload(
     };
     let limit = artifacts.options().artifact;
     let read = body::read_bytes(&shared, &parts, received, limit).await?;
-    let stored = blocking(move || artifacts.put(principal.tenant(), &read.bytes, name.as_deref(), &mime_type)).await?;
+    let stored = blocking(move || {
+        artifacts.put(principal.tenant(), &read.bytes, name.as_deref(), &mime_type)
+    })
+    .await?;
     Ok((StatusCode::CREATED, Json(stored)).into_response())
 }
 
@@ -102,8 +105,13 @@ pub(super) async fn get(
     let artifact = blocking(move || artifacts.artifact(principal.tenant(), &id)).await?;
     let size = artifact.info.size;
     let tag = format!("\"{}\"", artifact.info.id);
-    let text = |value: &str| HeaderValue::from_str(value).unwrap_or(HeaderValue::from_static(BYTES));
-    if headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok()).is_some_and(|tags| has_tag(tags, &tag)) {
+    let text =
+        |value: &str| HeaderValue::from_str(value).unwrap_or(HeaderValue::from_static(BYTES));
+    if headers
+        .get(IF_NONE_MATCH)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|tags| has_tag(tags, &tag))
+    {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, text(&tag))]).into_response());
     }
     let is_asked = headers.get(IF_RANGE).is_none_or(|value| value.as_bytes() == tag.as_bytes());
@@ -112,9 +120,12 @@ pub(super) async fn get(
         Ranged::Whole => (StatusCode::OK, 0..size),
         Ranged::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
         Ranged::Beyond => {
-            let detail = format!("the range begins after the end of the artifact, which has {size} bytes");
+            let detail =
+                format!("the range begins after the end of the artifact, which has {size} bytes");
             let problem = Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "bad_range", detail);
-            let mut response = problem.with_hint("request a range that begins within the artifact").into_response();
+            let mut response = problem
+                .with_hint("request a range that begins within the artifact")
+                .into_response();
             response.headers_mut().insert(CONTENT_RANGE, text(&format!("bytes */{size}")));
             return Ok(response);
         }
@@ -131,7 +142,10 @@ pub(super) async fn get(
     given.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     given.insert(ETAG, text(&tag));
     if status == StatusCode::PARTIAL_CONTENT {
-        given.insert(CONTENT_RANGE, text(&format!("bytes {}-{}/{size}", range.start, range.end - 1)));
+        given.insert(
+            CONTENT_RANGE,
+            text(&format!("bytes {}-{}/{size}", range.start, range.end - 1)),
+        );
     }
     *response.body_mut() = pieces(artifact, range);
     Ok(response)
@@ -177,15 +191,25 @@ async fn blocking<T: Send + 'static>(
 
 fn problem(error: ArtifactError) -> Problem {
     let (status, code, hint) = match &error {
-        ArtifactError::NotFound => {
-            (StatusCode::NOT_FOUND, "no_such_artifact", "upload it again: artifacts are kept for a limited time")
+        ArtifactError::NotFound => (
+            StatusCode::NOT_FOUND,
+            "no_such_artifact",
+            "upload it again: artifacts are kept for a limited time",
+        ),
+        ArtifactError::TooLarge { .. } => {
+            (StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "split the content")
         }
-        ArtifactError::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "split the content"),
-        ArtifactError::Quota => {
-            (StatusCode::INSUFFICIENT_STORAGE, "artifact_quota", "delete artifacts that are not needed")
+        ArtifactError::Quota => (
+            StatusCode::INSUFFICIENT_STORAGE,
+            "artifact_quota",
+            "delete artifacts that are not needed",
+        ),
+        ArtifactError::BadName => {
+            (StatusCode::BAD_REQUEST, "bad_name", "leave the name out, or correct it")
         }
-        ArtifactError::BadName => (StatusCode::BAD_REQUEST, "bad_name", "leave the name out, or correct it"),
-        ArtifactError::BadType => (StatusCode::BAD_REQUEST, "bad_type", "correct the header `Content-Type`"),
+        ArtifactError::BadType => {
+            (StatusCode::BAD_REQUEST, "bad_type", "correct the header `Content-Type`")
+        }
         ArtifactError::DiskFull(error) => {
             tracing::error!(%error, "the disk of the artifact store is full");
             let hint = "delete artifacts that are not needed, or ask the operator to make room on the disk";
@@ -210,17 +234,22 @@ enum Ranged {
 /// The one range of bytes that is asked for. Other units and several ranges are answered with the whole (RFC 9110, 14.2).
 fn range(headers: &HeaderMap, size: u64) -> Ranged {
     let text = headers.get(RANGE).and_then(|value| value.to_str().ok());
-    let Some((first, last)) =
-        text.and_then(|text| text.strip_prefix("bytes=")).and_then(|text| text.trim().split_once('-'))
+    let Some((first, last)) = text
+        .and_then(|text| text.strip_prefix("bytes="))
+        .and_then(|text| text.trim().split_once('-'))
     else {
         return Ranged::Whole;
     };
-    let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().unwrap_or(u64::MAX));
+    let number = |text: &str| {
+        text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().unwrap_or(u64::MAX))
+    };
     let asked = match (first, last) {
         ("", "") => return Ranged::Whole,
         ("", last) => number(last).map(|last| (size.saturating_sub(last), size)),
         (first, "") => number(first).map(|first| (first, size)),
-        (first, last) => number(first).zip(number(last)).map(|(first, last)| (first, last.saturating_add(1))),
+        (first, last) => {
+            number(first).zip(number(last)).map(|(first, last)| (first, last.saturating_add(1)))
+        }
     };
     match asked {
         None => Ranged::Whole,
@@ -230,7 +259,9 @@ fn range(headers: &HeaderMap, size: u64) -> Ranged {
 }
 
 fn has_tag(tags: &str, tag: &str) -> bool {
-    tags.split(',').map(str::trim).any(|known| known == "*" || known.trim_start_matches("W/") == tag)
+    tags.split(',')
+        .map(str::trim)
+        .any(|known| known == "*" || known.trim_start_matches("W/") == tag)
 }
 
 /// The content, read while it is sent.
@@ -244,7 +275,8 @@ fn pieces(artifact: Artifact, range: Range<u64>) -> Body {
                 return Ok(None);
             }
             let at = range.start;
-            let piece = tokio::task::spawn_blocking(move || artifact.piece(at, left.min(PIECE))).await;
+            let piece =
+                tokio::task::spawn_blocking(move || artifact.piece(at, left.min(PIECE))).await;
             let piece = Bytes::from(piece.map_err(std::io::Error::other)??);
             let next = at + piece.len() as u64..range.end;
             Ok::<_, std::io::Error>(Some((piece, next)))
@@ -273,13 +305,22 @@ mod tests {
         let registry = Registry::new();
         let long = Output::from_message("").with_part(Part::Text { text: "long".repeat(10) });
         let definition = Definition::new("long", "Answers at length.").unwrap();
-        registry.register(Tool::native(definition, async move |_: Value| long.clone()).unwrap()).unwrap();
-        let service = Service::builder(Served::new(&registry)).with_artifacts(artifacts.clone()).build().unwrap();
+        registry
+            .register(Tool::native(definition, async move |_: Value| long.clone()).unwrap())
+            .unwrap();
+        let service = Service::builder(Served::new(&registry))
+            .with_artifacts(artifacts.clone())
+            .build()
+            .unwrap();
         let routes = router(service, Authenticator::open(), HttpOptions::default(), Router::new());
-        let request = Request::post(path).header(HOST, "localhost").header(CONTENT_TYPE, "application/json");
+        let request =
+            Request::post(path).header(HOST, "localhost").header(CONTENT_TYPE, "application/json");
         let answer = routes.oneshot(request.body(Body::from(body)).unwrap()).await.unwrap();
         let status = answer.status().as_u16();
-        (status, serde_json::from_slice(&to_bytes(answer.into_body(), 1 << 20).await.unwrap()).unwrap())
+        (
+            status,
+            serde_json::from_slice(&to_bytes(answer.into_body(), 1 << 20).await.unwrap()).unwrap(),
+        )
     }
 
     /// Content that cannot be kept is refused where it is all that was sent, and stays in the result of a call.
@@ -288,13 +329,18 @@ mod tests {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/artifacts.md");
         let row = "| an upload for which the disk of the server has no room | 507 | `disk_full` |";
         assert!(std::fs::read_to_string(page).unwrap().lines().any(|line| line == row), "{row}");
-        let full: [Write; 2] = [|_, _| Err(ErrorKind::StorageFull.into()), |_, _| Err(ErrorKind::QuotaExceeded.into())];
+        let full: [Write; 2] = [
+            |_, _| Err(ErrorKind::StorageFull.into()),
+            |_, _| Err(ErrorKind::QuotaExceeded.into()),
+        ];
         for write in full {
-            let artifacts = Artifacts::with_write(ArtifactOptions::default().with_above(10), write).unwrap();
+            let artifacts =
+                Artifacts::with_write(ArtifactOptions::default().with_above(10), write).unwrap();
             let (status, told) = ask(&artifacts, "/v1/artifacts", "{}".into()).await;
             assert_eq!((status, &told["code"]), (507, &json!("disk_full")), "{told}");
             assert!(told["hint"].as_str().unwrap().contains("disk"), "{told}");
-            let (status, told) = ask(&artifacts, "/v1/calls", json!({"name": "long"}).to_string()).await;
+            let (status, told) =
+                ask(&artifacts, "/v1/calls", json!({"name": "long"}).to_string()).await;
             assert_eq!(
                 (status, &told["outcome"]["ok"]["parts"][0]["text"]),
                 (200, &json!("long".repeat(10))),
@@ -302,7 +348,9 @@ mod tests {
             );
             assert!(artifacts.list(None).is_empty(), "nothing is half kept");
         }
-        let artifacts = Artifacts::with_write(ArtifactOptions::default(), |_, _| Err(ErrorKind::Other.into())).unwrap();
+        let artifacts =
+            Artifacts::with_write(ArtifactOptions::default(), |_, _| Err(ErrorKind::Other.into()))
+                .unwrap();
         let (status, told) = ask(&artifacts, "/v1/artifacts", "{}".into()).await;
         assert_eq!((status, &told["code"]), (500, &json!("internal")), "{told}");
     }

@@ -63,7 +63,11 @@ pub(super) async fn read(shared: &Shared, request: Request) -> Result<Read, Prob
 }
 
 /// Reads the JSON body of the request with these parts.
-pub(crate) async fn read_parts(shared: &Shared, parts: &Parts, body: Body) -> Result<Read, Problem> {
+pub(crate) async fn read_parts(
+    shared: &Shared,
+    parts: &Parts,
+    body: Body,
+) -> Result<Read, Problem> {
     if !is_json(&parts.headers) {
         return Err(Problem::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -77,7 +81,12 @@ pub(crate) async fn read_parts(shared: &Shared, parts: &Parts, body: Body) -> Re
 }
 
 /// Reads a body of any type that has at most so many bytes. A refusal is counted.
-pub(super) async fn read_bytes(shared: &Shared, parts: &Parts, body: Body, limit: usize) -> Result<Read, Problem> {
+pub(super) async fn read_bytes(
+    shared: &Shared,
+    parts: &Parts,
+    body: Body,
+    limit: usize,
+) -> Result<Read, Problem> {
     let principal = parts.extensions.get::<Principal>().cloned().unwrap_or_else(Principal::local);
     let read = match is_plain(&parts.headers) {
         true => {
@@ -108,7 +117,9 @@ async fn drop_rest(mut body: Body, limit: usize) {
     let rest = async {
         let mut left = limit;
         while let Some(Ok(frame)) = body.frame().await {
-            let Some(less) = left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else { break };
+            let Some(less) = left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else {
+                break;
+            };
             left = less;
         }
     };
@@ -125,8 +136,13 @@ async fn read_within(
     let is_shared = shared.service.is_shared();
     let mut room = shared.bodies.share(principal);
     let idle = shared.options.body_idle;
-    let too_large =
-        || Problem::new(StatusCode::PAYLOAD_TOO_LARGE, TOO_LARGE, format!("the body is longer than {limit} bytes"));
+    let too_large = || {
+        Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            TOO_LARGE,
+            format!("the body is longer than {limit} bytes"),
+        )
+    };
     if body.size_hint().lower() > limit as u64 && stands(Defence::BodyBytes) {
         return Err(too_large());
     }
@@ -135,13 +151,21 @@ async fn read_within(
     loop {
         let next = (Instant::now() + idle).min(end);
         let frame = tokio::time::timeout_at(next, body.frame()).await.map_err(|_| {
-            Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", "the body did not arrive in time")
+            Problem::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "body_timeout",
+                "the body did not arrive in time",
+            )
         })?;
         let data = match frame {
             None => break,
             Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
             Some(Err(_)) => {
-                return Err(Problem::new(StatusCode::BAD_REQUEST, "body_incomplete", "the body ended too early"));
+                return Err(Problem::new(
+                    StatusCode::BAD_REQUEST,
+                    "body_incomplete",
+                    "the body ended too early",
+                ));
             }
         };
         if bytes.len() + data.len() > limit && stands(Defence::BodyBytes) {
@@ -154,7 +178,10 @@ async fn read_within(
         }
         bytes.extend_from_slice(&data);
     }
-    Ok(Read { bytes: bytes.freeze(), held: Held { room: Mutex::new(room), is_shared, _place: place } })
+    Ok(Read {
+        bytes: bytes.freeze(),
+        held: Held { room: Mutex::new(room), is_shared, _place: place },
+    })
 }
 
 /// The body as a form. Duplicate members, deep nesting and trailing text are refused.
@@ -167,7 +194,8 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     }
     serde_json::from_str(text).map_err(|error| {
         // To keep the path costs time: it is looked for where it is needed.
-        let again = serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_str(text));
+        let again =
+            serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_str(text));
         unfit(&again.err().map(|again| again.path().to_string()).unwrap_or_default(), &error)
     })
 }
@@ -180,12 +208,16 @@ pub(super) fn unfit(path: &str, error: &serde_json::Error) -> Problem {
 }
 
 fn bad(detail: String) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, "bad_body", detail).with_hint("GET /openapi.json describes the body")
+    Problem::new(StatusCode::BAD_REQUEST, "bad_body", detail)
+        .with_hint("GET /openapi.json describes the body")
 }
 
 /// Whether the body is sent as it is.
 fn is_plain(headers: &HeaderMap) -> bool {
-    headers.get_all(CONTENT_ENCODING).iter().all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity"))
+    headers
+        .get_all(CONTENT_ENCODING)
+        .iter()
+        .all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
 /// Whether the body is declared as `application/json`, with any parameters.

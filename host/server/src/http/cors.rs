@@ -35,17 +35,25 @@ pub(super) fn listed(options: &HttpOptions, headers: &HeaderMap) -> Option<Heade
     let mut origins = headers.get_all(ORIGIN).iter();
     let (Some(origin), None) = (origins.next(), origins.next()) else { return None };
     let asking = normal_origin(origin.to_str().ok()?)?;
-    options.origins.iter().any(|listed| normal_origin(listed).as_ref() == Some(&asking)).then(|| origin.clone())
+    options
+        .origins
+        .iter()
+        .any(|listed| normal_origin(listed).as_ref() == Some(&asking))
+        .then(|| origin.clone())
 }
 
 /// Whether a browser asks what a page can send.
 pub(super) fn is_preflight(request: &Request) -> bool {
-    request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+    request.method() == Method::OPTIONS
+        && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
 /// The answer to a preflight of a listed origin.
 pub(super) fn preflight(headers: &HeaderMap) -> Response {
-    let asked = headers.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|asked| asked.to_str().ok()).unwrap_or_default();
+    let asked = headers
+        .get(ACCESS_CONTROL_REQUEST_HEADERS)
+        .and_then(|asked| asked.to_str().ok())
+        .unwrap_or_default();
     let asked = asked.split(',').map(|name| name.trim().to_ascii_lowercase());
     let parameters = asked.filter(|name| name.starts_with(PARAMETER));
     let sent = parameters.fold(SENT.to_owned(), |sent, name| format!("{sent}, {name}"));

@@ -14,7 +14,8 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Number, Value};
 use toolcell::{
-    CallContext, Deliberate, Json, Limits, OnToolError, RawCall, Resume, ToolCall, Turn, TurnMemory, UnknownTools,
+    CallContext, Deliberate, Json, Limits, OnToolError, RawCall, Resume, ToolCall, Turn,
+    TurnMemory, UnknownTools,
 };
 use utoipa::openapi::Ref;
 use utoipa::openapi::schema::{AdditionalProperties, Array, Object, OneOf, SchemaType, Type};
@@ -92,9 +93,15 @@ struct Whole(u64);
 impl<'de> Deserialize<'de> for Whole {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let number = Number::deserialize(deserializer)?;
-        let written = number.as_f64().filter(|value| (0.0..=9e18).contains(value) && value.fract() == 0.0);
-        let whole = number.as_u64().or(written.map(|value| value as u64)).filter(|whole| *whole <= i64::MAX as u64);
-        whole.map(Self).ok_or_else(|| de::Error::custom("a whole number from 0 to 2^63 - 1 is expected"))
+        let written =
+            number.as_f64().filter(|value| (0.0..=9e18).contains(value) && value.fract() == 0.0);
+        let whole = number
+            .as_u64()
+            .or(written.map(|value| value as u64))
+            .filter(|whole| *whole <= i64::MAX as u64);
+        whole
+            .map(Self)
+            .ok_or_else(|| de::Error::custom("a whole number from 0 to 2^63 - 1 is expected"))
     }
 }
 
@@ -133,12 +140,16 @@ fn members<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> R
 }
 
 /// The same of an object or null.
-fn optional_members<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+fn optional_members<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
     Ok(Option::deserialize(deserializer)?.map(|Named(named)| named))
 }
 
 /// The same of an array's items.
-fn all_members<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+fn all_members<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
     Ok(Vec::deserialize(deserializer)?.into_iter().map(|Named(named)| named).collect())
 }
 
@@ -156,7 +167,9 @@ struct RunCall {
 
 /// A call as the model wrote it: with a name, an id or none, and `args` or `arguments`.
 fn step_calls() -> Array {
-    let resume = OneOf::builder().item(Ref::from_schema_name("Answered")).item(Object::with_type(Type::Null));
+    let resume = OneOf::builder()
+        .item(Ref::from_schema_name("Answered"))
+        .item(Object::with_type(Type::Null));
     // Any value: what is no call is answered as a step that failed.
     let call = Object::builder().schema_type(SchemaType::AnyValue).property("resume", resume);
     Array::new(call)
@@ -164,7 +177,9 @@ fn step_calls() -> Array {
 
 fn arguments() -> Object {
     let types = SchemaType::Array(vec![Type::Object, Type::String, Type::Null]);
-    let object = Object::builder().schema_type(types).additional_properties(Some(AdditionalProperties::FreeForm(true)));
+    let object = Object::builder()
+        .schema_type(types)
+        .additional_properties(Some(AdditionalProperties::FreeForm(true)));
     object.description(Some("An object, or a string with the JSON text of one.")).build()
 }
 
@@ -316,7 +331,8 @@ impl RunBody {
         request.request_id = Some(id.clone());
         request.context = self.context.context(self.resume);
         request.limits = self.limits.limits()?;
-        request.max_concurrency = self.max_concurrency.map(|Whole(most)| usize::try_from(most).unwrap_or(usize::MAX));
+        request.max_concurrency =
+            self.max_concurrency.map(|Whole(most)| usize::try_from(most).unwrap_or(usize::MAX));
         if let Some(OnError::Halt) = self.on_tool_error {
             request.on_tool_error = OnToolError::Halt;
         }
@@ -334,7 +350,8 @@ impl StepBody {
         let known = self.memory.unwrap_or_default();
         let mut memory = TurnMemory::default();
         memory.errors = known.errors.narrow();
-        memory.windows = known.windows.into_iter().map(|(tool, turns)| (tool, turns.narrow())).collect();
+        memory.windows =
+            known.windows.into_iter().map(|(tool, turns)| (tool, turns.narrow())).collect();
         let mut turn = Turn::new(self.context.context(None)).with_memory(memory);
         turn.limits = self.limits.limits()?;
         (turn.iteration, turn.locale) = (self.iteration.narrow(), self.locale);
@@ -343,7 +360,8 @@ impl StepBody {
             for (tool, trigger) in triggers {
                 deliberate = deliberate.with_trigger(tool, trigger);
             }
-            context_turns.map_or(deliberate.clone(), |turns| deliberate.with_context_turns(turns.narrow()))
+            context_turns
+                .map_or(deliberate.clone(), |turns| deliberate.with_context_turns(turns.narrow()))
         });
         let mut request = StepRequest::new(calls?, turn);
         request.request_id = Some(id.clone());

@@ -11,7 +11,9 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS};
+use http::header::{
+    CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS,
+};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use toolcell::defence::{Defence, stands};
 use tracing::field::Empty;
@@ -39,7 +41,11 @@ pub(crate) struct Place(#[expect(dead_code, reason = "held, not read")] Arc<Shar
 
 /// Gives the request an id, compares its Host and Origin, writes problems, and marks every answer with the id and with what a
 /// page can do with it. The outermost layer.
-pub(super) async fn finish(State(shared): State<Shared>, mut request: Request, next: Next) -> Response {
+pub(super) async fn finish(
+    State(shared): State<Shared>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let mut ids = request.headers().get_all(REQUEST_ID).iter();
     let given = match (ids.next(), ids.next()) {
         (None, _) => Ok(RequestId::generate()),
@@ -54,16 +60,22 @@ pub(super) async fn finish(State(shared): State<Shared>, mut request: Request, n
                 "bad_request_id",
                 "the header `x-request-id` is repeated, or is not 1 to 128 of the characters A-Z a-z 0-9 . _ : -",
             );
-            (RequestId::generate(), problem.with_hint("leave the header out, or correct it").into_response())
+            (
+                RequestId::generate(),
+                problem.with_hint("leave the header out, or correct it").into_response(),
+            )
         }
         Ok(id) => {
             request.extensions_mut().insert(id.clone());
             let span = span(&id, &request);
             request.extensions_mut().insert(RequestSpan(span.clone()));
             let answer = async {
-                let checked = check_coding(&request).and_then(|()| check_origin(&shared, &request, origin.is_some()));
+                let checked = check_coding(&request)
+                    .and_then(|()| check_origin(&shared, &request, origin.is_some()));
                 match checked {
-                    Ok(()) if origin.is_some() && cors::is_preflight(&request) => cors::preflight(request.headers()),
+                    Ok(()) if origin.is_some() && cors::is_preflight(&request) => {
+                        cors::preflight(request.headers())
+                    }
                     Ok(()) => next.run(request).await,
                     Err(problem) => problem.into_response(),
                 }
@@ -71,7 +83,8 @@ pub(super) async fn finish(State(shared): State<Shared>, mut request: Request, n
             let answer = AssertUnwindSafe(answer).catch_unwind().instrument(span.clone()).await;
             let answer = answer.unwrap_or_else(|_| {
                 tracing::error!(%id, "a route panicked");
-                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the server failed").into_response()
+                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the server failed")
+                    .into_response()
             });
             span.record("status", answer.status().as_u16());
             (id, answer)
@@ -131,8 +144,9 @@ fn check_coding(request: &Request) -> Result<(), Problem> {
         return Ok(());
     }
     let detail = "the body has several transfer codings";
-    Err(Problem::new(StatusCode::BAD_REQUEST, "bad_transfer_encoding", detail)
-        .with_hint("send the body with `Content-Length`, or with `Transfer-Encoding: chunked` alone"))
+    Err(Problem::new(StatusCode::BAD_REQUEST, "bad_transfer_encoding", detail).with_hint(
+        "send the body with `Content-Length`, or with `Transfer-Encoding: chunked` alone",
+    ))
 }
 
 /// Refuses requests that are meant for another host, and those of other origins' pages.
@@ -152,22 +166,34 @@ fn check_origin(shared: &Shared, request: &Request, is_listed: bool) -> Result<(
         let listed = shared.options.hosts.iter().map(String::as_str).chain(LOOPBACK);
         let is_served = listed.into_iter().any(|listed| listed.eq_ignore_ascii_case(name));
         if !is_served && stands(Defence::HostList) {
-            return Err(Problem::new(StatusCode::FORBIDDEN, "wrong_host", "this server does not serve this host")
-                .with_hint("use a host name that the operator has listed"));
+            return Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                "wrong_host",
+                "this server does not serve this host",
+            )
+            .with_hint("use a host name that the operator has listed"));
         }
     }
     let mut origins = headers.get_all(ORIGIN).iter();
     let is_own = match (origins.next(), origins.next()) {
         (None, _) => true,
-        (Some(origin), None) => origin.to_str().ok().and_then(normal_origin).is_some_and(|origin| {
-            let own = origin.split_once("://").and_then(|(scheme, _)| normal_origin(&format!("{scheme}://{host}")));
-            own == Some(origin)
-        }),
+        (Some(origin), None) => {
+            origin.to_str().ok().and_then(normal_origin).is_some_and(|origin| {
+                let own = origin
+                    .split_once("://")
+                    .and_then(|(scheme, _)| normal_origin(&format!("{scheme}://{host}")));
+                own == Some(origin)
+            })
+        }
         (Some(_), Some(_)) => false,
     };
     if !is_listed && !is_own && stands(Defence::OriginList) {
-        return Err(Problem::new(StatusCode::FORBIDDEN, "wrong_origin", "pages of this origin cannot use this server")
-            .with_hint("ask the operator to list the origin"));
+        return Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            "wrong_origin",
+            "pages of this origin cannot use this server",
+        )
+        .with_hint("ask the operator to list the origin"));
     }
     Ok(())
 }
@@ -180,7 +206,11 @@ pub(crate) fn is_loopback_host(host: &str) -> bool {
 /// The name in an authority: `localhost` of `localhost:8080`, `[::1]` of `[::1]:8080`.
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !name.is_empty() => name,
+        Some((name, port))
+            if port.bytes().all(|byte| byte.is_ascii_digit()) && !name.is_empty() =>
+        {
+            name
+        }
         Some(_) | None => host,
     }
 }
@@ -211,7 +241,8 @@ pub(super) async fn authenticate(
     let open = Place(Arc::new(open));
     request.extensions_mut().insert(open.clone());
     let mut response = next.run(request).await;
-    let is_stream = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream");
+    let is_stream =
+        response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream");
     if is_stream && stands(Defence::RevokedStreams) {
         response = end_with(response, shared.revoked(principal));
     }

@@ -22,7 +22,10 @@ pub(crate) fn hold<T: Send + Unpin + 'static>(response: Response, held: T) -> Re
 }
 
 /// The body of the response ends when `ended` does.
-pub(crate) fn end_with(response: Response, ended: impl Future<Output = ()> + Send + 'static) -> Response {
+pub(crate) fn end_with(
+    response: Response,
+    ended: impl Future<Output = ()> + Send + 'static,
+) -> Response {
     response.map(|body| Body::new(Ending { body: Some(body), ended: Box::pin(ended) }))
 }
 
@@ -111,7 +114,8 @@ mod tests {
         while !body.is_end_stream() {
             assert!(kept.upgrade().is_some(), "after {} bytes", sent.len());
             assert_eq!(body.size_hint().exact(), Some((text.len() - sent.len()) as u64));
-            let piece = body.frame().await.expect("a frame").expect("no error").into_data().expect("data");
+            let piece =
+                body.frame().await.expect("a frame").expect("no error").into_data().expect("data");
             assert!(piece.len() <= PIECE);
             sent.extend(piece);
         }

@@ -77,10 +77,14 @@ pub(super) struct Claim {
 /// The key of a request, if it has one.
 pub(super) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let mut keys = headers.get_all(HEADER).iter();
-    let is_key = |key: &str| (1..=MAX_KEY).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_key = |key: &str| {
+        (1..=MAX_KEY).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
+    };
     match (keys.next(), keys.next()) {
         (None, _) => Ok(None),
-        (Some(key), None) if key.to_str().is_ok_and(is_key) => Ok(key.to_str().ok().map(str::to_owned)),
+        (Some(key), None) if key.to_str().is_ok_and(is_key) => {
+            Ok(key.to_str().ok().map(str::to_owned))
+        }
         (Some(_), _) => Err(Problem::new(
             StatusCode::BAD_REQUEST,
             "bad_idempotency_key",
@@ -95,11 +99,23 @@ impl Idempotency {
     }
 
     /// Begins a request.
-    pub(super) fn begin(&self, principal: &Principal, key: &str, route: &str, body: &[u8]) -> Result<Begun, Problem> {
-        let request: Fingerprint =
-            Sha256::new().chain_update(route).chain_update([0]).chain_update(body).finalize().into();
+    pub(super) fn begin(
+        &self,
+        principal: &Principal,
+        key: &str,
+        route: &str,
+        body: &[u8],
+    ) -> Result<Begun, Problem> {
+        let request: Fingerprint = Sha256::new()
+            .chain_update(route)
+            .chain_update([0])
+            .chain_update(body)
+            .finalize()
+            .into();
         let now = self.clock.now();
-        let is_fresh = |entry: &Entry| entry.answer.is_none() || now.saturating_duration_since(entry.since) < LIFETIME;
+        let is_fresh = |entry: &Entry| {
+            entry.answer.is_none() || now.saturating_duration_since(entry.since) < LIFETIME
+        };
         let mut principals = self.principals.lock();
         principals.retain(|_, entries| {
             entries.retain(|_, entry| is_fresh(entry));
@@ -128,7 +144,8 @@ impl Idempotency {
                 || used.keys >= of.times(MOST) && !of.forget_oldest(&mut principals)
             {
                 let detail = "too many requests with idempotency keys are running";
-                return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "overloaded", detail).with_retry_after(RETRY));
+                return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "overloaded", detail)
+                    .with_retry_after(RETRY));
             }
         }
         let entry = Entry { request, since: now, answer: None };
@@ -149,7 +166,9 @@ impl Claim {
             let room = of.times(MOST_BYTES).saturating_sub(answer.len());
             while of.used(&principals).bytes > room && of.forget_oldest(&mut principals) {}
         }
-        if let Some(entry) = principals.get_mut(&self.principal).and_then(|entries| entries.get_mut(&self.key)) {
+        if let Some(entry) =
+            principals.get_mut(&self.principal).and_then(|entries| entries.get_mut(&self.key))
+        {
             entry.answer = Some(answer);
         }
     }
@@ -200,8 +219,10 @@ impl Of<'_> {
     }
 
     fn used(self, principals: &Principals) -> Used {
-        let entries =
-            principals.iter().filter(|(principal, _)| self.includes(principal)).flat_map(|(_, entries)| entries);
+        let entries = principals
+            .iter()
+            .filter(|(principal, _)| self.includes(principal))
+            .flat_map(|(_, entries)| entries);
         entries.fold(Used::default(), |used, (_, Entry { answer, .. })| Used {
             keys: used.keys + 1,
             running: used.running + usize::from(answer.is_none()),
@@ -211,12 +232,15 @@ impl Of<'_> {
 
     /// Forgets the answer that was begun first. Returns whether there was one.
     fn forget_oldest(self, principals: &mut Principals) -> bool {
-        let theirs =
-            principals.iter_mut().filter(|(principal, _)| self.includes(principal)).map(|(_, entries)| entries);
+        let theirs = principals
+            .iter_mut()
+            .filter(|(principal, _)| self.includes(principal))
+            .map(|(_, entries)| entries);
         let oldest = theirs.filter_map(|entries| {
             let answered = entries.iter().filter(|(_, entry)| entry.answer.is_some());
-            let (key, since) =
-                answered.map(|(key, entry)| (key.clone(), entry.since)).min_by_key(|(_, since)| *since)?;
+            let (key, since) = answered
+                .map(|(key, entry)| (key.clone(), entry.since))
+                .min_by_key(|(_, since)| *since)?;
             Some((since, key, entries))
         });
         let oldest = oldest.min_by_key(|(since, ..)| *since);
@@ -248,7 +272,9 @@ mod tests {
     fn the_principals_of_a_tenant_share_a_bound() {
         let clock = ManualClock::new();
         let kept = Idempotency::new(Arc::new(clock.clone()));
-        let running: Vec<_> = (0..=OF_TENANT * MOST_RUNNING).map_while(|number| claim(&kept, "acme", number)).collect();
+        let running: Vec<_> = (0..=OF_TENANT * MOST_RUNNING)
+            .map_while(|number| claim(&kept, "acme", number))
+            .collect();
         assert_eq!(running.len(), OF_TENANT * MOST_RUNNING);
         assert!(claim(&kept, "globex", 0).is_some(), "another tenant");
         drop(running);
@@ -263,7 +289,10 @@ mod tests {
             claim(&kept, "globex", number).expect("room").keep(Bytes::new());
             clock.advance(Duration::from_millis(1));
         }
-        assert_eq!((used(&kept, "globex").keys, used(&kept, "acme").keys), (OF_TENANT * MOST, 4 * OF_TENANT));
+        assert_eq!(
+            (used(&kept, "globex").keys, used(&kept, "acme").keys),
+            (OF_TENANT * MOST, 4 * OF_TENANT)
+        );
         // The newest are kept.
         let newest = Principal::new(Some("globex"), &format!("user:{last}"));
         assert!(matches!(kept.begin(&newest, "key", "route", b"body"), Ok(Begun::Again(_))));

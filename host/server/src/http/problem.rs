@@ -79,7 +79,8 @@ impl Problem {
 
     /// The response to the request of this id.
     pub(super) fn written(&self, id: &RequestId) -> Response {
-        let millis = self.retry_after.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let millis =
+            self.retry_after.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         let written = Written {
             kind: "about:blank",
             title: self.status.canonical_reason().unwrap_or("Error").to_owned(),
@@ -97,7 +98,9 @@ impl Problem {
         if let Some(millis) = millis {
             headers.insert(RETRY_AFTER, HeaderValue::from(millis.div_ceil(1000).max(1)));
         }
-        if let Some(challenge) = self.challenge.as_deref().and_then(|text| HeaderValue::from_str(text).ok()) {
+        if let Some(challenge) =
+            self.challenge.as_deref().and_then(|text| HeaderValue::from_str(text).ok())
+        {
             headers.insert(WWW_AUTHENTICATE, challenge);
         }
         response
@@ -147,7 +150,8 @@ impl From<Refused> for Problem {
             Refused::Draining => StatusCode::SERVICE_UNAVAILABLE,
             Refused::DuplicateRequest => StatusCode::CONFLICT,
         };
-        let mut problem = Self::new(status, refused.code(), refused.to_string()).with_hint(refused.hint());
+        let mut problem =
+            Self::new(status, refused.code(), refused.to_string()).with_hint(refused.hint());
         problem.retry_after = refused.retry_after();
         problem
     }
@@ -161,6 +165,10 @@ pub(super) async fn no_route() -> Problem {
 
 /// The answer where the path has another method.
 pub(super) async fn no_method() -> Problem {
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this path does not have this method")
-        .with_hint("the header `Allow` lists the methods")
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method_not_allowed",
+        "this path does not have this method",
+    )
+    .with_hint("the header `Allow` lists the methods")
 }

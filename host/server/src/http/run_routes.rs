@@ -100,7 +100,9 @@ pub(super) async fn run(
     drop(read);
     let lines = lines(shared.service.stream(&principal, run).await?);
     let mut response = sse(lines.map(|line| Ok(Event::default().data(line)))).into_response();
-    response.headers_mut().insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    response
+        .headers_mut()
+        .insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
     Ok(response)
 }
 
@@ -111,7 +113,8 @@ fn lines(events: RunEvents) -> impl Stream<Item = String> + Send {
         let mut tally = tally?;
         let Some(event) = events.next().await else {
             let Tally { calls, failed, is_halted } = tally;
-            let last = json!({"type": "run_finished", "calls": calls, "failed": failed}).to_string();
+            let last =
+                json!({"type": "run_finished", "calls": calls, "failed": failed}).to_string();
             return (!is_halted).then_some((last, (events, None)));
         };
         match &event {
@@ -220,7 +223,9 @@ async fn answered(
                 Ok::<_, Problem>(answer)
             };
             let task = tokio::spawn(work.in_current_span());
-            let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the server failed");
+            let failed = |_| {
+                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the server failed")
+            };
             Ok(json_response(task.await.map_err(failed)??))
         }
     }

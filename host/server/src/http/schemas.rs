@@ -272,7 +272,8 @@ pub(super) struct ListedTool;
 
 impl PartialSchema for ListedTool {
     fn schema() -> RefOr<Schema> {
-        let other = Object::builder().additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(true)));
+        let other = Object::builder()
+            .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(true)));
         let other = other.description(Some("The tool in the requested format."));
         AnyOf::builder().item(Ref::from_schema_name("Definition")).item(other).into()
     }

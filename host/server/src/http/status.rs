@@ -85,7 +85,10 @@ pub(super) async fn version() -> Json<Version> {
     (status = 200, body = ResourceMetadata),
     (status = 404, body = Written, content_type = "application/problem+json"),
 ))]
-pub(super) async fn oauth_metadata(State(shared): State<Shared>, uri: Uri) -> Result<Json<ResourceMetadata>, Problem> {
+pub(super) async fn oauth_metadata(
+    State(shared): State<Shared>,
+    uri: Uri,
+) -> Result<Json<ResourceMetadata>, Problem> {
     match shared.auth.metadata(uri.path().strip_prefix(METADATA_PATH).unwrap_or_default()) {
         Some(metadata) => Ok(Json(metadata)),
         None => Err(super::problem::no_route().await),

@@ -88,10 +88,12 @@ pub(super) async fn one(
     let tool = shared.service.tool(&principal, &name).await?;
     let Some(provider) = provider else { return Ok(Json(json!(tool.definition()))) };
     let converted = provider.definitions([tool.definition()]).map_err(|error| {
-        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "inexpressible", error.to_string()).with_hint(error.hint())
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "inexpressible", error.to_string())
+            .with_hint(error.hint())
     })?;
     let tools = converted.value;
-    let only = tools.as_array().filter(|tools| tools.len() == 1).and_then(|tools| tools.first().cloned());
+    let only =
+        tools.as_array().filter(|tools| tools.len() == 1).and_then(|tools| tools.first().cloned());
     Ok(Json(only.unwrap_or(tools)))
 }
 
@@ -108,7 +110,8 @@ fn provider(format: Option<&str>) -> Result<Option<Provider>, Problem> {
 
 /// The words of [`provider`].
 fn formats() -> utoipa::openapi::Object {
-    let names = std::iter::once("toolcell").chain(Provider::ALL.iter().map(|provider| provider.name()));
+    let names =
+        std::iter::once("toolcell").chain(Provider::ALL.iter().map(|provider| provider.name()));
     let words = utoipa::openapi::Object::builder().schema_type(utoipa::openapi::Type::String);
     words.enum_values(Some(names)).build()
 }
@@ -120,8 +123,12 @@ pub(super) fn bad_query(rejection: QueryRejection) -> Problem {
         problem = cause;
     }
     let problem: String = problem.to_string().chars().take(QUERY_PROBLEM).collect();
-    Problem::new(StatusCode::BAD_REQUEST, "bad_query", format!("the query cannot be read: {problem}"))
-        .with_hint("GET /openapi.json lists the parameters")
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        "bad_query",
+        format!("the query cannot be read: {problem}"),
+    )
+    .with_hint("GET /openapi.json lists the parameters")
 }
 
 /// The path is not UTF-8.

@@ -37,12 +37,18 @@ impl BindError {
             Self::Open(_) => {
                 "make a key with `toolcell tenant add NAME` and name a certificate with `--tls-cert` and `--tls-key`, or listen at 127.0.0.1"
             }
-            Self::Plain(_) => "listen at 127.0.0.1, use `--tls-cert` and `--tls-key`, or a proxy and `--behind-proxy`",
+            Self::Plain(_) => {
+                "listen at 127.0.0.1, use `--tls-cert` and `--tls-key`, or a proxy and `--behind-proxy`"
+            }
             Self::Host(_) => {
                 "write the name alone, for example `tools.example.com`, without a scheme, a port or a path"
             }
-            Self::Origin(_) => "write a scheme and a host, for example `https://app.example.com`, without a path",
-            Self::Address { .. } => "choose another address or port, or end the program that uses this one",
+            Self::Origin(_) => {
+                "write a scheme and a host, for example `https://app.example.com`, without a path"
+            }
+            Self::Address { .. } => {
+                "choose another address or port, or end the program that uses this one"
+            }
         }
     }
 }

@@ -117,7 +117,9 @@ fn longest_idle(table: &Table) -> Option<(u64, u64)> {
         return None;
     }
     let since = table.open.iter().map(|(id, state)| (*id, state.since.load(Ordering::Acquire)));
-    since.filter(|(_, since)| ![BUSY, CLOSING].contains(since)).min_by_key(|(id, since)| (*since, *id))
+    since
+        .filter(|(_, since)| ![BUSY, CLOSING].contains(since))
+        .min_by_key(|(id, since)| (*since, *id))
 }
 
 impl Open {

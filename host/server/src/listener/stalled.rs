@@ -24,7 +24,11 @@ impl<S> Stalling<S> {
     }
 
     /// The result of a write, or an error if it has waited too long.
-    fn timed<T>(&mut self, result: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+    fn timed<T>(
+        &mut self,
+        result: Poll<io::Result<T>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
         if result.is_ready() {
             self.waiting = None;
             return result;
@@ -47,7 +51,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Stalling<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Stalling<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.timed(result, context)
     }

@@ -30,11 +30,17 @@ impl Tls {
     ///
     /// # Errors
     /// [`TlsError`] if one cannot be read, or they do not fit.
-    pub fn from_files(certificates: impl AsRef<Path>, key: impl AsRef<Path>) -> Result<Self, TlsError> {
+    pub fn from_files(
+        certificates: impl AsRef<Path>,
+        key: impl AsRef<Path>,
+    ) -> Result<Self, TlsError> {
         let (certificates, key) = (certificates.as_ref(), key.as_ref());
-        let failed =
-            |path: &Path, problem: &dyn fmt::Display| TlsError { path: path.to_owned(), problem: problem.to_string() };
-        let chain = CertificateDer::pem_file_iter(certificates).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let failed = |path: &Path, problem: &dyn fmt::Display| TlsError {
+            path: path.to_owned(),
+            problem: problem.to_string(),
+        };
+        let chain = CertificateDer::pem_file_iter(certificates)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>);
         let chain = chain.map_err(|error| failed(certificates, &error))?;
         let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| failed(key, &error))?;
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))

@@ -8,9 +8,12 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use rmcp::model::{
-    CancelledNotification, CancelledNotificationParam, ContentBlock, ElicitRequest, ErrorData, ServerNotification,
+    CancelledNotification, CancelledNotificationParam, ContentBlock, ElicitRequest, ErrorData,
+    ServerNotification,
 };
-use toolcell::{CallContext, DEFAULT_SEAL_LIFETIME, Event, Json, Question, Resume, Sealer, ToolCall};
+use toolcell::{
+    CallContext, DEFAULT_SEAL_LIFETIME, Event, Json, Question, Resume, Sealer, ToolCall,
+};
 
 use super::handler::Handler;
 use super::notices::Notices;
@@ -24,12 +27,18 @@ use crate::request_id::RequestId;
 /// Rounds of questions in one request of a session.
 const MAX_ROUNDS: usize = 16;
 /// Answers the request.
-pub(super) async fn call(handler: &Handler, name: String, request: &Request) -> Result<Answer, ErrorData> {
-    let [arguments, responses, state] = request.params.members(["arguments", "inputResponses", "requestState"]);
+pub(super) async fn call(
+    handler: &Handler,
+    name: String,
+    request: &Request,
+) -> Result<Answer, ErrorData> {
+    let [arguments, responses, state] =
+        request.params.members(["arguments", "inputResponses", "requestState"]);
     if arguments.as_ref().is_some_and(|arguments| !arguments.is_object()) {
         return Err(request.unfit());
     }
-    let arguments = arguments.map_or_else(|| "{}".to_owned(), |arguments| arguments.as_str().to_owned());
+    let arguments =
+        arguments.map_or_else(|| "{}".to_owned(), |arguments| arguments.as_str().to_owned());
     let call = ToolCall::new(request.id.to_string(), name, arguments);
     let (principal, is_modern) = (handler.principal(), request.is_modern());
     let sealer = || handler.service().sealer(principal);
@@ -37,9 +46,12 @@ pub(super) async fn call(handler: &Handler, name: String, request: &Request) -> 
         None => question::in_meta(request.meta.resume.as_ref())?,
         Some(state) => {
             let state = state.text().ok_or_else(|| request.unfit())?;
-            match question::retried(&state, responses.as_ref(), &call, principal, &sealer()).await? {
+            match question::retried(&state, responses.as_ref(), &call, principal, &sealer()).await?
+            {
                 Retry::Answered(resume) => Some(resume),
-                Retry::Unanswered(question) => return ask_again(handler, &question, &call, &sealer()).await,
+                Retry::Unanswered(question) => {
+                    return ask_again(handler, &question, &call, &sealer()).await;
+                }
                 Retry::Refused(result) => return result.answer(is_modern),
             }
         }
@@ -50,12 +62,14 @@ pub(super) async fn call(handler: &Handler, name: String, request: &Request) -> 
         let (question, form) = match once(handler, &call, resume.take(), request).await {
             Ok(answer) => {
                 let asked = answer.question().filter(|_| request.client.has_forms());
-                match asked.and_then(|question| Some((question.clone(), question::form(question)?))) {
+                match asked.and_then(|question| Some((question.clone(), question::form(question)?)))
+                {
                     Some(asked) => asked,
                     None => {
                         let is_promised = handler.promises_a_value(&call.name);
                         let mut result = result::of(&answer.completion, is_promised, is_modern)?;
-                        if let (Some(artifacts), Some(value)) = (handler.service().artifacts(), result.cut_value())
+                        if let (Some(artifacts), Some(value)) =
+                            (handler.service().artifacts(), result.cut_value())
                             && let Some(link) = resources::keep(artifacts, principal, value).await
                         {
                             result.content.insert(1, ContentBlock::resource_link(link));
@@ -64,20 +78,26 @@ pub(super) async fn call(handler: &Handler, name: String, request: &Request) -> 
                     }
                 }
             }
-            Err(refused) => match answered.take().and_then(|question| asked_again(question, &refused)) {
-                Some(asked) => asked,
-                None => return result::of_refused(&refused)?.answer(is_modern),
-            },
+            Err(refused) => {
+                match answered.take().and_then(|question| asked_again(question, &refused)) {
+                    Some(asked) => asked,
+                    None => return result::of_refused(&refused)?.answer(is_modern),
+                }
+            }
         };
         if is_modern {
-            let required = question::input_required(form, &question, &call, principal, &sealer()).await?;
+            let required =
+                question::input_required(form, &question, &call, principal, &sealer()).await?;
             return request::written(&required);
         }
         match elicit(handler, form, question.clone(), request).await? {
             Retry::Answered(given) => (resume, answered) = (Some(given), Some(question)),
             Retry::Refused(result) => return result.answer(is_modern),
             Retry::Unanswered(_) => {
-                return Err(ErrorData::invalid_params("the client's answer does not have the requested form", None));
+                return Err(ErrorData::invalid_params(
+                    "the client's answer does not have the requested form",
+                    None,
+                ));
             }
         }
     }
@@ -101,10 +121,13 @@ async fn ask_again(
 ) -> Result<Answer, ErrorData> {
     match question::form(question) {
         Some(form) => {
-            let required = question::input_required(form, question, call, handler.principal(), sealer).await?;
+            let required =
+                question::input_required(form, question, call, handler.principal(), sealer).await?;
             request::written(&required)
         }
-        None => Err(ErrorData::invalid_params("the request has no answer to the tool's question", None)),
+        None => {
+            Err(ErrorData::invalid_params("the request has no answer to the tool's question", None))
+        }
     }
 }
 
@@ -124,7 +147,8 @@ async fn once(
         // Without a session a request asks for it.
         None => asked.meta.level,
     };
-    let notices = Notices::new(asked.client.clone(), asked.meta.progress.clone(), level, &call.name);
+    let notices =
+        Notices::new(asked.client.clone(), asked.meta.progress.clone(), level, &call.name);
     if asked.client.hears() && notices.is_wanted() {
         request.events = Some(Arc::new(move |event: Event| notices.tell(event)));
     }
@@ -165,8 +189,9 @@ async fn elicit(
     question: Question,
     request: &Request,
 ) -> Result<Retry, ErrorData> {
-    let failed =
-        |text: &str| ErrorData::internal_error(format!("the client did not answer the question: {text}"), None);
+    let failed = |text: &str| {
+        ErrorData::internal_error(format!("the client did not answer the question: {text}"), None)
+    };
     let Some(_place) = handler.question_place() else {
         let error = handler.too_many_questions();
         return Ok(Retry::Refused(question::refused_for_room(&question, &error)));
@@ -196,9 +221,12 @@ async fn elicit(
         }
         () = no_answers => return Err(failed("it sends nothing more")),
     };
-    let reply = reply.map_err(|_| failed("it took too long"))?.map_err(|_| failed("it has gone"))?;
+    let reply =
+        reply.map_err(|_| failed("it took too long"))?.map_err(|_| failed("it has gone"))?;
     match reply.answer {
-        Ok(result) => Ok(question::elicited(question.clone(), &result).unwrap_or(Retry::Unanswered(question))),
+        Ok(result) => {
+            Ok(question::elicited(question.clone(), &result).unwrap_or(Retry::Unanswered(question)))
+        }
         Err(error) => {
             let text = error.member("message").and_then(|message| message.text());
             Err(failed(&text.unwrap_or_else(|| "it answered with an error".to_owned())))

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use rmcp::model::{
-    ClientCapabilities, ClientResult, ErrorData, JsonRpcVersion2_0, RequestId, ServerNotification, ServerRequest,
+    ClientCapabilities, ClientResult, ErrorData, JsonRpcVersion2_0, RequestId, ServerNotification,
+    ServerRequest,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -33,8 +34,12 @@ impl Capabilities {
 
     /// Whether the client can show a form to its user.
     pub(super) fn has_forms(&self) -> bool {
-        let declared = self.text.as_ref().and_then(|text| text.member("elicitation")).filter(Raw::is_object);
-        let Some([form, url]) = declared.map(|elicitation| elicitation.members(["form", "url"])) else { return false };
+        let declared =
+            self.text.as_ref().and_then(|text| text.member("elicitation")).filter(Raw::is_object);
+        let Some([form, url]) = declared.map(|elicitation| elicitation.members(["form", "url"]))
+        else {
+            return false;
+        };
         // Without a mode, forms are meant.
         form.is_some() || url.is_none()
     }
@@ -71,7 +76,11 @@ impl Client {
 
     /// A client without a session.
     pub(super) fn alone(capabilities: Option<Raw>, stream: Option<Arc<Outbox>>) -> Self {
-        Self(Arc::new(Inner { stream, session: None, capabilities: Capabilities::of(capabilities) }))
+        Self(Arc::new(Inner {
+            stream,
+            session: None,
+            capabilities: Capabilities::of(capabilities),
+        }))
     }
 
     /// The session, in the era of sessions.
@@ -119,7 +128,9 @@ impl Client {
     /// May be dropped: then an answer is ignored.
     pub async fn ask(&self, request: ServerRequest) -> Result<ClientResult, ErrorData> {
         let mut asking = self.open(&request)?;
-        let failed = |text: &str| ErrorData::internal_error(format!("the client did not answer: {text}"), None);
+        let failed = |text: &str| {
+            ErrorData::internal_error(format!("the client did not answer: {text}"), None)
+        };
         let no_answers = async {
             match self.session() {
                 Some(session) => session.no_answers.cancelled().await,
@@ -131,7 +142,8 @@ impl Client {
             reply = tokio::time::timeout(DEFAULT_SEAL_LIFETIME, &mut asking.reply) => reply,
             () = no_answers => return Err(failed("it sends nothing more")),
         };
-        let reply = reply.map_err(|_| failed("it took too long"))?.map_err(|_| failed("it has gone"))?;
+        let reply =
+            reply.map_err(|_| failed("it took too long"))?.map_err(|_| failed("it has gone"))?;
         match reply.answer {
             Ok(result) => result.read().ok_or_else(|| failed("its answer has another form")),
             Err(error) => Err(error.read().unwrap_or_else(|| failed("its error has another form"))),
@@ -141,14 +153,22 @@ impl Client {
     /// Sends a question, and returns it as one that is open.
     pub(super) fn open(&self, content: &impl Serialize) -> Result<Asking, ErrorData> {
         let (Some(session), Some(stream)) = (&self.0.session, &self.0.stream) else {
-            return Err(ErrorData::invalid_request("this client cannot be asked while its request runs", None));
+            return Err(ErrorData::invalid_request(
+                "this client cannot be asked while its request runs",
+                None,
+            ));
         };
         let Some(asking) = session.ask() else {
-            let data = json!({"code": TOO_MANY_QUESTIONS, "hint": "answer the open questions first"});
-            return Err(ErrorData::internal_error("the session has as many open questions as it may", Some(data)));
+            let data =
+                json!({"code": TOO_MANY_QUESTIONS, "hint": "answer the open questions first"});
+            return Err(ErrorData::internal_error(
+                "the session has as many open questions as it may",
+                Some(data),
+            ));
         };
         let message = Message { jsonrpc: JsonRpcVersion2_0, id: Some(asking.id.clone()), content };
-        let text = serde_json::to_vec(&message).map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        let text = serde_json::to_vec(&message)
+            .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
         stream.send(text);
         Ok(asking)
     }

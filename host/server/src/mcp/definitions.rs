@@ -15,7 +15,10 @@ pub(super) fn listed(definition: &Definition, stateless: bool) -> Option<Tool> {
     let tool = written.and_then(|mut tools| tools.get_mut(0).map(Value::take));
     let tool = tool.and_then(|tool| serde_json::from_value::<Tool>(tool).ok());
     if tool.is_none() {
-        tracing::warn!(tool = definition.name, "the definition cannot be written for MCP; the tool is not listed");
+        tracing::warn!(
+            tool = definition.name,
+            "the definition cannot be written for MCP; the tool is not listed"
+        );
     }
     let mut tool = tool?;
     if stateless && let Some(Value::Object(output)) = &definition.output {

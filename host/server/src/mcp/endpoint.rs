@@ -32,7 +32,8 @@ use super::outbox::Outbox;
 use super::places::Places;
 use super::raw::Raw;
 use super::refusals::{
-    Refusal, admit, check_modern, mismatch, needs_session, no_session, not_acceptable, not_allowed, version,
+    Refusal, admit, check_modern, mismatch, needs_session, no_session, not_acceptable, not_allowed,
+    version,
 };
 use super::request::{self, Request};
 use super::session::Session;
@@ -66,11 +67,23 @@ struct Endpoint {
 /// Host, Origin and credentials of its requests.
 pub fn routes(service: Service, options: McpOptions) -> Router {
     let McpOptions { sessions, session_idle, session_questions, streams, .. } = options;
-    let sessions = Arc::new(Sessions::new(sessions, session_idle, session_questions, service.metrics().clone()));
+    let sessions = Arc::new(Sessions::new(
+        sessions,
+        session_idle,
+        session_questions,
+        service.metrics().clone(),
+    ));
     let streams = Places::new(if stands(Defence::StreamCount) { streams } else { usize::MAX });
     let questions = handler::question_places(&options);
     let options = Arc::new(options);
-    let endpoint = Endpoint { options, sessions, service, streams, questions, is_watched: AtomicBool::new(false) };
+    let endpoint = Endpoint {
+        options,
+        sessions,
+        service,
+        streams,
+        questions,
+        is_watched: AtomicBool::new(false),
+    };
     Router::new().route("/mcp", any(handle)).with_state(Arc::new(endpoint))
 }
 
@@ -91,16 +104,31 @@ async fn handle(
 }
 
 impl Endpoint {
-    async fn post(&self, principal: &Principal, shared: &Shared, request: HttpRequest) -> Result<Response, Refusal> {
+    async fn post(
+        &self,
+        principal: &Principal,
+        shared: &Shared,
+        request: HttpRequest,
+    ) -> Result<Response, Refusal> {
         let (parts, received) = request.into_parts();
-        let read = body::read_parts(shared, &parts, received).await.map_err(|problem| problem.into_response())?;
-        let message = wire::decode(&read.bytes).map_err(|bad| refused(StatusCode::BAD_REQUEST, &bad))?;
+        let read = body::read_parts(shared, &parts, received)
+            .await
+            .map_err(|problem| problem.into_response())?;
+        let message =
+            wire::decode(&read.bytes).map_err(|bad| refused(StatusCode::BAD_REQUEST, &bad))?;
         let accepted = Accepted::of(&parts.headers);
         if !accepted.json {
-            return Err(not_acceptable(message.id(), "send `Accept: application/json, text/event-stream`").into());
+            return Err(not_acceptable(
+                message.id(),
+                "send `Accept: application/json, text/event-stream`",
+            )
+            .into());
         }
         if parts.headers.contains_key(IDEMPOTENCY) {
-            let bad = Bad::request(message.id(), "MCP keeps no answers: this route honours no `Idempotency-Key`");
+            let bad = Bad::request(
+                message.id(),
+                "MCP keeps no answers: this route honours no `Idempotency-Key`",
+            );
             let bad = bad.with_hint("leave the header out, or make the call with `POST /v1/calls`");
             return Err(refused(StatusCode::BAD_REQUEST, &bad).into());
         }
@@ -117,13 +145,22 @@ impl Endpoint {
         let is_modern = message.meta.is_modern()
             || session.is_none() && message.meta.version.is_some()
             || version >= Some(ProtocolVersion::V_2026_07_28.as_str()) && !message.opens();
-        let posted = Posted { handler: self.handler(principal), accepted, held: Arc::new(read.held) };
+        let posted =
+            Posted { handler: self.handler(principal), accepted, held: Arc::new(read.held) };
         match (message.kind, session) {
             (Kind::Request { id, method }, session) if method == "initialize" && !is_modern => {
                 self.open(&posted, version, &parts.headers, id, &message.params, session.is_some())
             }
             (Kind::Request { id, method }, _) if is_modern => {
-                check_modern(&posted.handler, &parts.headers, version, &id, &method, &message.params, &message.meta)?;
+                check_modern(
+                    &posted.handler,
+                    &parts.headers,
+                    version,
+                    &id,
+                    &method,
+                    &message.params,
+                    &message.meta,
+                )?;
                 let request = Request {
                     id,
                     method,
@@ -152,10 +189,15 @@ impl Endpoint {
                     held: stands(Defence::WorkPlaces).then(|| Arc::clone(&posted.held)),
                 };
                 admit(&self.service, &request, principal).await?;
-                let span = parts.extensions.get().map_or_else(tracing::Span::current, |RequestSpan(span)| span.clone());
+                let span = parts
+                    .extensions
+                    .get()
+                    .map_or_else(tracing::Span::current, |RequestSpan(span)| span.clone());
                 let (sender, answer) = oneshot::channel();
-                let (handler, number) =
-                    (posted.handler, stream.as_ref().map(|stream| (stream.number, Arc::clone(&stream.outbox))));
+                let (handler, number) = (
+                    posted.handler,
+                    stream.as_ref().map(|stream| (stream.number, Arc::clone(&stream.outbox))),
+                );
                 let running = async move {
                     let answer = handler.answer(&request).await;
                     opened.session.touch();
@@ -210,24 +252,34 @@ impl Endpoint {
         params: &Raw,
         is_open: bool,
     ) -> Result<Response, Refusal> {
-        let bad = |text: &str| refused(StatusCode::BAD_REQUEST, &Bad::request(Some(id.clone()), text));
+        let bad =
+            |text: &str| refused(StatusCode::BAD_REQUEST, &Bad::request(Some(id.clone()), text));
         if is_open {
-            return Err(bad("the session is open: send `initialize` without `Mcp-Session-Id` for another").into());
+            return Err(bad(
+                "the session is open: send `initialize` without `Mcp-Session-Id` for another",
+            )
+            .into());
         }
         let asked = params.member("protocolVersion").and_then(|version| version.text());
         if version.is_some() && version != asked.as_deref() {
-            return Err(bad("the header `MCP-Protocol-Version` is not `protocolVersion` of the params").into());
+            return Err(bad(
+                "the header `MCP-Protocol-Version` is not `protocolVersion` of the params",
+            )
+            .into());
         }
         headers::check_method(headers, "initialize").map_err(|text| mismatch(&id, text))?;
         let principal = posted.handler.principal();
         let room = self.sessions.reserve(principal);
         let room = room.ok_or_else(|| self.too_many(principal, SESSIONS, Some(id.clone())))?;
         let opening = posted.handler.initialize(params);
-        let (answer, capabilities) =
-            opening.map_err(|error| refused(StatusCode::BAD_REQUEST, &Bad { id: Some(id.clone()), error }))?;
+        let (answer, capabilities) = opening.map_err(|error| {
+            refused(StatusCode::BAD_REQUEST, &Bad { id: Some(id.clone()), error })
+        })?;
         let Some((name, _)) = self.sessions.open(principal, room, capabilities) else {
             let error = ErrorData::internal_error("the system has no randomness", None);
-            return Err(refused(StatusCode::INTERNAL_SERVER_ERROR, &Bad { id: Some(id), error }).into());
+            return Err(
+                refused(StatusCode::INTERNAL_SERVER_ERROR, &Bad { id: Some(id), error }).into()
+            );
         };
         let message = request::message(id, Ok(answer));
         let mut response = match posted.accepted.events {
@@ -247,9 +299,11 @@ impl Endpoint {
         let mut place = None;
         if request.method == "subscriptions/listen" {
             if !accepted.events {
-                return Err(
-                    not_acceptable(Some(request.id), "send `Accept: application/json, text/event-stream`").into()
-                );
+                return Err(not_acceptable(
+                    Some(request.id),
+                    "send `Accept: application/json, text/event-stream`",
+                )
+                .into());
             }
             let entered = self.streams.enter(handler.principal());
             let refusal = || self.too_many(handler.principal(), STREAMS, Some(request.id.clone()));
@@ -264,7 +318,9 @@ impl Endpoint {
             answer
         };
         let mut lasting = Lasting::new(running.in_current_span(), cancelled);
-        let Some(outbox) = outbox else { return Ok(hold(events::answered(id, lasting.await), held)) };
+        let Some(outbox) = outbox else {
+            return Ok(hold(events::answered(id, lasting.await), held));
+        };
         let now = tokio::select! {
             biased;
             answer = &mut lasting => Some(answer),
@@ -293,7 +349,11 @@ impl Endpoint {
             None => events::of_session(None, 0, opened.session.common.read(0)),
             Some(last) => match last.ok().and_then(|last| Some((last, opened.take_up(last)?))) {
                 Some((last, (stream, reader))) => {
-                    let first = last.split('/').next().and_then(|event| event.parse().ok()).unwrap_or_default();
+                    let first = last
+                        .split('/')
+                        .next()
+                        .and_then(|event| event.parse().ok())
+                        .unwrap_or_default();
                     events::of_session(stream, first, reader)
                 }
                 // An error would be tried again for ever.
@@ -311,7 +371,11 @@ impl Endpoint {
     }
 
     /// The session that the headers name.
-    fn named<'a>(&self, principal: &Principal, headers: &'a HeaderMap) -> Result<(&'a str, Opened), Refusal> {
+    fn named<'a>(
+        &self,
+        principal: &Principal,
+        headers: &'a HeaderMap,
+    ) -> Result<(&'a str, Opened), Refusal> {
         if one(headers, &VERSION) >= Some(ProtocolVersion::V_2026_07_28.as_str()) {
             return Err(not_allowed("POST"));
         }
@@ -342,15 +406,28 @@ impl Endpoint {
     }
 
     fn handler(&self, principal: &Principal) -> Handler {
-        Handler::new(self.service.clone(), principal.clone(), Arc::clone(&self.options), Arc::clone(&self.questions))
+        Handler::new(
+            self.service.clone(),
+            principal.clone(),
+            Arc::clone(&self.options),
+            Arc::clone(&self.questions),
+        )
     }
 
     /// The tenant has as many of these as it may have. `what` has the code, and the words for them.
-    fn too_many(&self, principal: &Principal, what: (&'static str, &str), id: Option<RpcId>) -> Refusal {
+    fn too_many(
+        &self,
+        principal: &Principal,
+        what: (&'static str, &str),
+        id: Option<RpcId>,
+    ) -> Refusal {
         let (code, words) = what;
         self.service.refused(principal, code);
         let data = json!({ "code": code, "retry_after_ms": 60_000 });
-        let error = ErrorData::internal_error(format!("the tenant has reached its limit of open {words}"), Some(data));
+        let error = ErrorData::internal_error(
+            format!("the tenant has reached its limit of open {words}"),
+            Some(data),
+        );
         refused_for(StatusCode::TOO_MANY_REQUESTS, &Bad { id, error }, 60).into()
     }
 

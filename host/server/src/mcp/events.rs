@@ -75,7 +75,9 @@ fn status(error: &ErrorData) -> StatusCode {
 
 /// The events of a stream of a session. `number` is the stream's, and `first` the number of its next message.
 pub(super) fn of_session(number: Option<u64>, first: u64, reader: Reader) -> Response {
-    let id = move |event: u64| number.map_or_else(|| event.to_string(), |number| format!("{event}/{number}"));
+    let id = move |event: u64| {
+        number.map_or_else(|| event.to_string(), |number| format!("{event}/{number}"))
+    };
     let priming = Event::default().id(id(first)).retry(RECONNECT).data("");
     let messages = stream::unfold(reader, move |mut reader| async move {
         let (at, text) = reader.next().await?;
@@ -117,7 +119,9 @@ pub(super) fn of_request(id: RequestId, lasting: Lasting, outbox: Arc<Outbox>) -
     }))
 }
 
-async fn answer_of(running: &mut Option<(RequestId, Lasting)>) -> Option<Result<Answer, ErrorData>> {
+async fn answer_of(
+    running: &mut Option<(RequestId, Lasting)>,
+) -> Option<Result<Answer, ErrorData>> {
     match running {
         Some((_, lasting)) => Some(lasting.await),
         None => None,
@@ -129,7 +133,8 @@ fn event(text: &[u8]) -> Event {
 }
 
 fn sse(events: impl Stream<Item = Event> + Send + 'static) -> Response {
-    let events = Sse::new(events.map(Ok::<_, Infallible>)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
+    let events =
+        Sse::new(events.map(Ok::<_, Infallible>)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
     let mut response = events.into_response();
     response.headers_mut().insert(BUFFERING, HeaderValue::from_static("no"));
     response

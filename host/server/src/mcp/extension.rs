@@ -5,12 +5,13 @@
 
 use futures_util::future::BoxFuture;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams, CompleteResult, ConstString,
-    ErrorData, GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse, ListPromptsRequestMethod,
-    ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
-    ListResourcesResult, PaginatedRequestParams, ReadResourceRequestMethod, ReadResourceRequestParams,
-    ReadResourceResponse, RequestId, RequestMetaObject, ServerCapabilities, SubscribeRequestMethod, Tool,
-    UnsubscribeRequestMethod,
+    CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
+    CompleteResult, ConstString, ErrorData, GetPromptRequestMethod, GetPromptRequestParams,
+    GetPromptResponse, ListPromptsRequestMethod, ListPromptsResult,
+    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
+    ListResourcesResult, PaginatedRequestParams, ReadResourceRequestMethod,
+    ReadResourceRequestParams, ReadResourceResponse, RequestId, RequestMetaObject,
+    ServerCapabilities, SubscribeRequestMethod, Tool, UnsubscribeRequestMethod,
 };
 
 use super::client::Client;
@@ -49,27 +50,47 @@ pub trait McpExtension: Send + Sync + 'static {
     }
 
     /// Calls a tool of [`tools`](Self::tools). `None`: the extension has no such tool.
-    fn call_tool(&self, _request: CallToolRequestParams, _asked: Asked) -> Option<Answering<'_, CallToolResponse>> {
+    fn call_tool(
+        &self,
+        _request: CallToolRequestParams,
+        _asked: Asked,
+    ) -> Option<Answering<'_, CallToolResponse>> {
         None
     }
 
     /// A page of the prompts.
-    fn list_prompts(&self, _page: PaginatedRequestParams, _asked: Asked) -> Answering<'_, ListPromptsResult> {
+    fn list_prompts(
+        &self,
+        _page: PaginatedRequestParams,
+        _asked: Asked,
+    ) -> Answering<'_, ListPromptsResult> {
         not_found::<ListPromptsRequestMethod, _>()
     }
 
     /// One prompt.
-    fn get_prompt(&self, _request: GetPromptRequestParams, _asked: Asked) -> Answering<'_, GetPromptResponse> {
+    fn get_prompt(
+        &self,
+        _request: GetPromptRequestParams,
+        _asked: Asked,
+    ) -> Answering<'_, GetPromptResponse> {
         not_found::<GetPromptRequestMethod, _>()
     }
 
     /// Completes an argument of a prompt or of a resource template.
-    fn complete(&self, _request: CompleteRequestParams, _asked: Asked) -> Answering<'_, CompleteResult> {
+    fn complete(
+        &self,
+        _request: CompleteRequestParams,
+        _asked: Asked,
+    ) -> Answering<'_, CompleteResult> {
         not_found::<CompleteRequestMethod, _>()
     }
 
     /// A page of the resources.
-    fn list_resources(&self, _page: PaginatedRequestParams, _asked: Asked) -> Answering<'_, ListResourcesResult> {
+    fn list_resources(
+        &self,
+        _page: PaginatedRequestParams,
+        _asked: Asked,
+    ) -> Answering<'_, ListResourcesResult> {
         not_found::<ListResourcesRequestMethod, _>()
     }
 
@@ -83,7 +104,11 @@ pub trait McpExtension: Send + Sync + 'static {
     }
 
     /// The content of a resource.
-    fn read_resource(&self, _request: ReadResourceRequestParams, _asked: Asked) -> Answering<'_, ReadResourceResponse> {
+    fn read_resource(
+        &self,
+        _request: ReadResourceRequestParams,
+        _asked: Asked,
+    ) -> Answering<'_, ReadResourceResponse> {
         not_found::<ReadResourceRequestMethod, _>()
     }
 

@@ -28,7 +28,8 @@ use crate::service::Service;
 pub(super) const VERSIONS: [ProtocolVersion; 3] =
     [ProtocolVersion::V_2025_06_18, ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28];
 /// Methods that the era without sessions does not have.
-const REMOVED: [&str; 5] = ["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "roots/list"];
+const REMOVED: [&str; 5] =
+    ["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "roots/list"];
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// Answers the requests of one principal. Cheap to clone.
@@ -44,7 +45,11 @@ struct Inner {
 
 /// The open questions of all tenants.
 pub(super) fn question_places(options: &McpOptions) -> Arc<Places> {
-    Arc::new(Places::new(if stands(Defence::OpenQuestions) { options.questions } else { usize::MAX }))
+    Arc::new(Places::new(if stands(Defence::OpenQuestions) {
+        options.questions
+    } else {
+        usize::MAX
+    }))
 }
 
 impl Handler {
@@ -84,7 +89,9 @@ impl Handler {
     /// Whether the tool has a schema of its values.
     pub(super) fn promises_a_value(&self, name: &str) -> bool {
         let view = self.0.service.view(&self.0.principal);
-        view.is_ok_and(|view| view.tools.get(name).is_some_and(|tool| tool.definition().output.is_some()))
+        view.is_ok_and(|view| {
+            view.tools.get(name).is_some_and(|tool| tool.definition().output.is_some())
+        })
     }
 
     /// Answers a request.
@@ -122,28 +129,35 @@ impl Handler {
             "tools/list" => shaped(self.list_tools(request).await?, is_modern),
             "tools/call" => self.call_tool(request).await,
             "prompts/list" => {
-                let ((page, _room), (asked, _more)) = (self.page(request).await?, self.asked(request).await?);
-                let mut listed = self.until_cancelled(request, extension.list_prompts(page, asked)).await?;
+                let ((page, _room), (asked, _more)) =
+                    (self.page(request).await?, self.asked(request).await?);
+                let mut listed =
+                    self.until_cancelled(request, extension.list_prompts(page, asked)).await?;
                 listed.result_type.get_or_insert(ResultType::COMPLETE);
                 shaped(listed, is_modern)
             }
             "prompts/get" => {
-                let ((params, _room), (asked, _more)) = (self.tree(request).await?, self.asked(request).await?);
-                let mut answer = self.until_cancelled(request, extension.get_prompt(params, asked)).await?;
+                let ((params, _room), (asked, _more)) =
+                    (self.tree(request).await?, self.asked(request).await?);
+                let mut answer =
+                    self.until_cancelled(request, extension.get_prompt(params, asked)).await?;
                 if let GetPromptResponse::Complete(result) = &mut answer {
                     result.result_type.get_or_insert(ResultType::COMPLETE);
                 }
                 shaped(answer, is_modern)
             }
             "completion/complete" => {
-                let ((params, _room), (asked, _more)) = (self.tree(request).await?, self.asked(request).await?);
-                let mut result = self.until_cancelled(request, extension.complete(params, asked)).await?;
+                let ((params, _room), (asked, _more)) =
+                    (self.tree(request).await?, self.asked(request).await?);
+                let mut result =
+                    self.until_cancelled(request, extension.complete(params, asked)).await?;
                 result.result_type.get_or_insert(ResultType::COMPLETE);
                 shaped(result, is_modern)
             }
             "resources/list" => shaped(self.list_resources(request).await?, is_modern),
             "resources/templates/list" => {
-                let ((page, _room), (asked, _more)) = (self.page(request).await?, self.asked(request).await?);
+                let ((page, _room), (asked, _more)) =
+                    (self.page(request).await?, self.asked(request).await?);
                 let listed = extension.list_resource_templates(page, asked);
                 let mut listed = self.until_cancelled(request, listed).await?;
                 listed.result_type.get_or_insert(ResultType::COMPLETE);
@@ -151,10 +165,18 @@ impl Handler {
             }
             "resources/read" => shaped(self.read_resource(request).await?, is_modern),
             "resources/subscribe" | "resources/unsubscribe" => {
-                let uri = request.params.member("uri").and_then(|uri| uri.text()).ok_or_else(|| request.unfit())?;
+                let uri = request
+                    .params
+                    .member("uri")
+                    .and_then(|uri| uri.text())
+                    .ok_or_else(|| request.unfit())?;
                 let (asked, _room) = self.asked(request).await?;
                 let subscribes = method == "resources/subscribe";
-                let done = if subscribes { extension.subscribe(uri, asked) } else { extension.unsubscribe(uri, asked) };
+                let done = if subscribes {
+                    extension.subscribe(uri, asked)
+                } else {
+                    extension.unsubscribe(uri, asked)
+                };
                 self.until_cancelled(request, done).await?;
                 request::written(&json!({}))
             }
@@ -178,16 +200,26 @@ impl Handler {
         request.tree(&self.0.principal).await
     }
 
-    async fn page(&self, request: &Request) -> Result<(PaginatedRequestParams, toolcell::TreeRoom), ErrorData> {
+    async fn page(
+        &self,
+        request: &Request,
+    ) -> Result<(PaginatedRequestParams, toolcell::TreeRoom), ErrorData> {
         self.tree(request).await
     }
 
-    async fn asked(&self, request: &Request) -> Result<(super::Asked, toolcell::TreeRoom), ErrorData> {
+    async fn asked(
+        &self,
+        request: &Request,
+    ) -> Result<(super::Asked, toolcell::TreeRoom), ErrorData> {
         request.asked(&self.0.principal).await
     }
 
     /// What the extension answers, unless the client cancels the request.
-    async fn until_cancelled<T>(&self, request: &Request, answering: Answering<'_, T>) -> Result<T, ErrorData> {
+    async fn until_cancelled<T>(
+        &self,
+        request: &Request,
+        answering: Answering<'_, T>,
+    ) -> Result<T, ErrorData> {
         tokio::select! {
             answer = answering => answer,
             () = request.cancelled.cancelled() => Err(ErrorData::internal_error("the request was cancelled", None)),
@@ -196,12 +228,17 @@ impl Handler {
 
     async fn list_tools(&self, request: &Request) -> Result<ListToolsResult, ErrorData> {
         let cursor = request.params.member("cursor");
-        let cursor = cursor.map(|cursor| cursor.text().ok_or_else(|| request.unfit())).transpose()?;
+        let cursor =
+            cursor.map(|cursor| cursor.text().ok_or_else(|| request.unfit())).transpose()?;
         let page = self.0.service.tools(&self.0.principal, cursor.as_deref()).await;
         let page = page.map_err(|refused| result::error_of(&refused))?;
         let mut listed = ListToolsResult::default();
         let is_modern = request.is_modern();
-        listed.tools = page.tools.iter().filter_map(|tool| definitions::listed(tool.definition(), is_modern)).collect();
+        listed.tools = page
+            .tools
+            .iter()
+            .filter_map(|tool| definitions::listed(tool.definition(), is_modern))
+            .collect();
         if page.next.is_none() {
             listed.tools.extend(self.0.options.extension.tools(&self.0.principal));
         }
@@ -210,9 +247,16 @@ impl Handler {
     }
 
     async fn call_tool(&self, request: &Request) -> Result<Answer, ErrorData> {
-        let name = request.params.member("name").and_then(|name| name.text()).ok_or_else(|| request.unfit())?;
-        let view = self.0.service.view(&self.0.principal).map_err(|refused| result::error_of(&refused))?;
-        let is_extensions = || self.0.options.extension.tools(&self.0.principal).iter().any(|tool| tool.name == name);
+        let name = request
+            .params
+            .member("name")
+            .and_then(|name| name.text())
+            .ok_or_else(|| request.unfit())?;
+        let view =
+            self.0.service.view(&self.0.principal).map_err(|refused| result::error_of(&refused))?;
+        let is_extensions = || {
+            self.0.options.extension.tools(&self.0.principal).iter().any(|tool| tool.name == name)
+        };
         if !view.tools.contains_key(&name) && is_extensions() {
             let ((params, _room), (asked, _more)) =
                 (self.tree::<CallToolRequestParams>(request).await?, self.asked(request).await?);
@@ -229,14 +273,19 @@ impl Handler {
     }
 
     async fn list_resources(&self, request: &Request) -> Result<ListResourcesResult, ErrorData> {
-        let ((page, _room), (asked, _more)) = (self.page(request).await?, self.asked(request).await?);
+        let ((page, _room), (asked, _more)) =
+            (self.page(request).await?, self.asked(request).await?);
         let is_first = page.cursor.is_none();
-        let listed = self.until_cancelled(request, self.0.options.extension.list_resources(page, asked)).await;
+        let listed = self
+            .until_cancelled(request, self.0.options.extension.list_resources(page, asked))
+            .await;
         let mut result = match (listed, self.0.service.artifacts()) {
             (listed, Some(artifacts)) if is_first => {
                 let mut listed = match listed {
                     // The extension has no resources of its own.
-                    Err(error) if error.code == ErrorCode::METHOD_NOT_FOUND => ListResourcesResult::default(),
+                    Err(error) if error.code == ErrorCode::METHOD_NOT_FOUND => {
+                        ListResourcesResult::default()
+                    }
                     listed => listed?,
                 };
                 listed.resources.extend(resources::list(artifacts, &self.0.principal).await?);
@@ -249,17 +298,24 @@ impl Handler {
     }
 
     async fn read_resource(&self, request: &Request) -> Result<ReadResourceResponse, ErrorData> {
-        let uri = request.params.member("uri").and_then(|uri| uri.text()).ok_or_else(|| request.unfit())?;
+        let uri = request
+            .params
+            .member("uri")
+            .and_then(|uri| uri.text())
+            .ok_or_else(|| request.unfit())?;
         let mut answer = match self.0.service.artifacts() {
             Some(artifacts) if resources::is_artifact(&uri) => {
                 resources::read(artifacts, &self.0.principal, uri).await?.into()
             }
             artifacts => {
-                let ((params, _room), (asked, _more)) = (self.tree(request).await?, self.asked(request).await?);
+                let ((params, _room), (asked, _more)) =
+                    (self.tree(request).await?, self.asked(request).await?);
                 let read = self.0.options.extension.read_resource(params, asked);
                 match self.until_cancelled(request, read).await {
                     // There is the method, because there are artifacts, and no resource of the extension.
-                    Err(error) if error.code == ErrorCode::METHOD_NOT_FOUND && artifacts.is_some() => {
+                    Err(error)
+                        if error.code == ErrorCode::METHOD_NOT_FOUND && artifacts.is_some() =>
+                    {
                         return Err(resources::not_found());
                     }
                     answer => answer?,
@@ -274,17 +330,26 @@ impl Handler {
 
     /// Tells the client of changes until it cancels the request.
     async fn listen(&self, request: &Request) -> Result<Answer, ErrorData> {
-        let wanted = request.params.member("notifications").filter(Raw::is_object).ok_or_else(|| request.unfit())?;
-        let wants_tools = wanted.member("toolsListChanged").and_then(|wants| wants.read()) == Some(true);
+        let wanted = request
+            .params
+            .member("notifications")
+            .filter(Raw::is_object)
+            .ok_or_else(|| request.unfit())?;
+        let wants_tools =
+            wanted.member("toolsListChanged").and_then(|wants| wants.read()) == Some(true);
         let accepted = if wants_tools { json!({"toolsListChanged": true}) } else { json!({}) };
         let meta = json!({ SUBSCRIPTION: request.id });
         let mut changes = Changes::new(self.0.service.clone(), self.0.principal.clone());
         let acknowledged = json!({"notifications": accepted, "_meta": meta});
-        request.client.tell(&json!({"method": "notifications/subscriptions/acknowledged", "params": acknowledged}));
+        request.client.tell(
+            &json!({"method": "notifications/subscriptions/acknowledged", "params": acknowledged}),
+        );
         let told = async {
             while changes.next().await {
                 if wants_tools {
-                    request.client.tell(&json!({"method": LIST_CHANGED, "params": {"_meta": meta}}));
+                    request
+                        .client
+                        .tell(&json!({"method": LIST_CHANGED, "params": {"_meta": meta}}));
                 }
             }
         };
@@ -300,10 +365,12 @@ impl Handler {
     /// Tells the client of a session of changes, until the session ends.
     pub(super) fn tell_changes(&self, session: &Session) {
         let mut changes = Changes::new(self.0.service.clone(), self.0.principal.clone());
-        let (common, end): (_, CancellationToken) = (Arc::clone(&session.common), session.end.clone());
+        let (common, end): (_, CancellationToken) =
+            (Arc::clone(&session.common), session.end.clone());
         tokio::spawn(async move {
             let changed = json!({"jsonrpc": "2.0", "method": LIST_CHANGED}).to_string();
-            let told = async { while changes.next().await && common.tell(changed.clone().into()) {} };
+            let told =
+                async { while changes.next().await && common.tell(changed.clone().into()) {} };
             tokio::select! {
                 () = told => {}
                 () = end.cancelled() => {}

@@ -63,9 +63,10 @@ impl Accepted {
 /// What differs, as a sentence.
 pub(super) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), String> {
     match sole(headers, &METHOD)? {
-        Some(value) if value != method => {
-            Err(format!("the header `Mcp-Method` is not the method of the body, `{}`", super::wire::shown(method)))
-        }
+        Some(value) if value != method => Err(format!(
+            "the header `Mcp-Method` is not the method of the body, `{}`",
+            super::wire::shown(method)
+        )),
         Some(_) | None => Ok(()),
     }
 }
@@ -74,7 +75,12 @@ pub(super) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), Stri
 ///
 /// # Errors
 /// What differs, as a sentence.
-pub(super) fn check(headers: &HeaderMap, method: &str, params: &Raw, schema: Option<&Value>) -> Result<(), String> {
+pub(super) fn check(
+    headers: &HeaderMap,
+    method: &str,
+    params: &Raw,
+    schema: Option<&Value>,
+) -> Result<(), String> {
     if !headers.contains_key(METHOD) {
         return Err("the header `Mcp-Method` is missing".to_owned());
     }
@@ -94,7 +100,9 @@ pub(super) fn check(headers: &HeaderMap, method: &str, params: &Raw, schema: Opt
     let (Some(schema), "tools/call") = (schema, method) else { return Ok(()) };
     let arguments = params.member("arguments");
     let arguments = arguments.as_ref().map_or("{}", Raw::as_str);
-    each_parameter(schema, Some(arguments), &mut |header, value| check_parameter(headers, header, value))
+    each_parameter(schema, Some(arguments), &mut |header, value| {
+        check_parameter(headers, header, value)
+    })
 }
 
 /// Sees the header of a parameter, and the parameter's value.
@@ -102,7 +110,9 @@ type See<'a> = dyn FnMut(&str, Option<&str>) -> Result<(), String> + 'a;
 
 /// Calls `see` for each parameter that has a header. Each object of the arguments is read once, however many parameters it has.
 fn each_parameter(schema: &Value, value: Option<&str>, see: &mut See<'_>) -> Result<(), String> {
-    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Ok(()) };
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return Ok(());
+    };
     let mut found = HashMap::new();
     if let Some(value) = value {
         let _ = each_member(value, |name, text| {
@@ -113,7 +123,9 @@ fn each_parameter(schema: &Value, value: Option<&str>, see: &mut See<'_>) -> Res
     }
     for (name, property) in properties {
         let value = found.get(name).copied();
-        if let Some(header) = property.get("x-mcp-header").and_then(Value::as_str).filter(|header| !header.is_empty()) {
+        if let Some(header) =
+            property.get("x-mcp-header").and_then(Value::as_str).filter(|header| !header.is_empty())
+        {
             see(header, value)?;
         }
         each_parameter(property, value, see)?;
@@ -132,7 +144,11 @@ fn check_parameter(headers: &HeaderMap, header: &str, value: Option<&str>) -> Re
         (Some(sent), Some(value)) => decoded(sent).is_some_and(|sent| is_equal(&sent, value)),
         (None, Some(_)) | (Some(_), None) => false,
     };
-    if is_same { Ok(()) } else { Err(format!("the header `Mcp-Param-{header}` is not the argument of the body")) }
+    if is_same {
+        Ok(())
+    } else {
+        Err(format!("the header `Mcp-Param-{header}` is not the argument of the body"))
+    }
 }
 
 /// Whether a header has the value of this JSON. Numbers are equal if they are the same number: `1.0` and `1`.
@@ -142,7 +158,9 @@ fn is_equal(sent: &str, value: &str) -> bool {
     }
     let numbers = [sent, value].map(|text| serde_json::from_str::<Number>(text).ok());
     match numbers {
-        [Some(one), Some(other)] if has_fraction(sent) || has_fraction(value) => one.as_f64() == other.as_f64(),
+        [Some(one), Some(other)] if has_fraction(sent) || has_fraction(value) => {
+            one.as_f64() == other.as_f64()
+        }
         _ => sent == value,
     }
 }
@@ -157,7 +175,9 @@ fn sole<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>
     if !headers.contains_key(name) {
         return Ok(None);
     }
-    one(headers, name).map(Some).ok_or_else(|| format!("the header `{name}` is repeated or is not text"))
+    one(headers, name)
+        .map(Some)
+        .ok_or_else(|| format!("the header `{name}` is repeated or is not text"))
 }
 
 /// A header's value, which can be in base64.
@@ -188,9 +208,15 @@ mod tests {
             Ok(())
         };
         assert_eq!(each_parameter(&schema, Some(arguments), see), Ok(()));
-        let expected = [("Id", Some("100000000000000000001")), ("City", Some("\"Oslo\"")), ("Zip", None)];
-        assert_eq!(seen, expected.map(|(header, value)| (header.to_owned(), value.map(str::to_owned))));
-        assert!(!is_equal("100000000000000000002", "100000000000000000001") && is_equal("1.0", "1"));
+        let expected =
+            [("Id", Some("100000000000000000001")), ("City", Some("\"Oslo\"")), ("Zip", None)];
+        assert_eq!(
+            seen,
+            expected.map(|(header, value)| (header.to_owned(), value.map(str::to_owned)))
+        );
+        assert!(
+            !is_equal("100000000000000000002", "100000000000000000001") && is_equal("1.0", "1")
+        );
     }
 
     #[test]

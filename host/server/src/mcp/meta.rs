@@ -54,7 +54,8 @@ impl Meta {
 
     /// The members that a request of the era without sessions must have, and this one has not.
     pub(super) fn missing(&self) -> Vec<&'static str> {
-        let needed = [(VERSION, self.version.is_some()), (CAPABILITIES, self.capabilities.is_some())];
+        let needed =
+            [(VERSION, self.version.is_some()), (CAPABILITIES, self.capabilities.is_some())];
         needed.into_iter().filter(|(_, is_there)| !is_there).map(|(name, _)| name).collect()
     }
 
@@ -66,6 +67,9 @@ impl Meta {
 
     /// What the tool learns of the trace.
     pub(super) fn trace_members(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        TRACE.into_iter().zip(&self.trace).filter_map(|(name, value)| Some((name, value.as_deref()?)))
+        TRACE
+            .into_iter()
+            .zip(&self.trace)
+            .filter_map(|(name, value)| Some((name, value.as_deref()?)))
     }
 }

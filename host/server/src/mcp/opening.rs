@@ -4,7 +4,8 @@
 
 use bytes::Bytes;
 use rmcp::model::{
-    ErrorData, Implementation, ProtocolVersion, ResourcesCapability, ServerCapabilities, ServerConfig, ToolsCapability,
+    ErrorData, Implementation, ProtocolVersion, ResourcesCapability, ServerCapabilities,
+    ServerConfig, ToolsCapability,
 };
 use serde_json::{Map, Value};
 
@@ -30,7 +31,9 @@ impl Handler {
             Some(tool) => tool.definition().parameters.clone(),
             None => {
                 let mut tools = self.options().extension.tools(self.principal()).into_iter();
-                tools.find(|tool| tool.name == name).map(|tool| tool.input_schema.as_ref().clone().into())
+                tools
+                    .find(|tool| tool.name == name)
+                    .map(|tool| tool.input_schema.as_ref().clone().into())
             }
         }
     }
@@ -70,12 +73,16 @@ impl Handler {
     /// # Errors
     /// If the params do not fit.
     pub(super) fn initialize(&self, params: &Raw) -> Result<(Answer, Capabilities), ErrorData> {
-        let [version, capabilities, client] = params.members(["protocolVersion", "capabilities", "clientInfo"]);
-        let unfit = |what: &str| ErrorData::invalid_params(format!("the params do not fit `initialize`: {what}"), None);
+        let [version, capabilities, client] =
+            params.members(["protocolVersion", "capabilities", "clientInfo"]);
+        let unfit = |what: &str| {
+            ErrorData::invalid_params(format!("the params do not fit `initialize`: {what}"), None)
+        };
         let version = version.and_then(|version| version.text());
         let version = version.ok_or_else(|| unfit("`protocolVersion` is not a text"))?;
-        let capabilities =
-            capabilities.filter(Raw::is_object).ok_or_else(|| unfit("`capabilities` is not an object"))?;
+        let capabilities = capabilities
+            .filter(Raw::is_object)
+            .ok_or_else(|| unfit("`capabilities` is not an object"))?;
         if capabilities.len() > MAX_CAPABILITIES {
             return Err(unfit(&format!("`capabilities` has more than {MAX_CAPABILITIES} bytes")));
         }
@@ -84,13 +91,15 @@ impl Handler {
             return Err(unfit("`clientInfo` has no `name` or no `version`"));
         }
         let mut info = self.info();
-        let mut served = VERSIONS.into_iter().filter(|served| *served != ProtocolVersion::V_2026_07_28);
+        let mut served =
+            VERSIONS.into_iter().filter(|served| *served != ProtocolVersion::V_2026_07_28);
         if let Some(asked) = served.find(|served| served.as_str() == version) {
             info.protocol_version = asked;
         }
         // A copy: the rest of the message is not kept with the session.
         let capabilities = Bytes::copy_from_slice(capabilities.as_str().as_bytes());
-        let capabilities = Raw::part(&capabilities, std::str::from_utf8(&capabilities).unwrap_or_default());
+        let capabilities =
+            Raw::part(&capabilities, std::str::from_utf8(&capabilities).unwrap_or_default());
         Ok((request::written(&info)?, Capabilities::of(Some(capabilities))))
     }
 }

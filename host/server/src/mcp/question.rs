@@ -8,7 +8,8 @@
 use std::collections::BTreeSet;
 
 use rmcp::model::{
-    ContentBlock, ElicitRequest, ElicitRequestParams, ErrorData, InputRequest, InputRequests, InputRequiredResult,
+    ContentBlock, ElicitRequest, ElicitRequestParams, ErrorData, InputRequest, InputRequests,
+    InputRequiredResult,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -32,7 +33,8 @@ const MEMBERS: [&str; 2] = ["field", "name"];
 /// The member of such an option that lists the texts to choose from.
 const CHOICES: &str = "choices";
 /// Why a question is no form.
-const NO_FORM: &str = "its answer is neither one value nor an object of texts, numbers and truth values";
+const NO_FORM: &str =
+    "its answer is neither one value nor an object of texts, numbers and truth values";
 /// Bytes of the schema and the options of a question above which it is no form.
 const MAX_FORM: usize = 64 << 10;
 
@@ -112,13 +114,19 @@ fn resolve(schema: &mut Value, whole: &Value, room: &mut usize) -> Option<()> {
 /// forms know no null, and derived schemas of optional members have it. A field of a few texts is an `enum`.
 fn object_schema(question: &Question) -> Option<Value> {
     let mut schema = schema(question)?;
-    let required: Vec<String> = serde_json::from_value(schema["required"].clone()).unwrap_or_default();
+    let required: Vec<String> =
+        serde_json::from_value(schema["required"].clone()).unwrap_or_default();
     let options = options(question).unwrap_or_default();
-    for (name, field) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+    for (name, field) in
+        schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten()
+    {
         if !required.contains(name) {
             without_null(field);
         }
-        with_choices(field, options.iter().find(|option| MEMBERS.iter().any(|member| option[*member] == **name)));
+        with_choices(
+            field,
+            options.iter().find(|option| MEMBERS.iter().any(|member| option[*member] == **name)),
+        );
     }
     Some(schema)
 }
@@ -133,7 +141,9 @@ fn with_choices(field: &mut Value, option: Option<&Value>) {
     });
     let listed = option.map(|option| option[CHOICES].clone());
     let listed = listed.filter(|choices| {
-        choices.as_array().is_some_and(|choices| !choices.is_empty() && choices.iter().all(Value::is_string))
+        choices
+            .as_array()
+            .is_some_and(|choices| !choices.is_empty() && choices.iter().all(Value::is_string))
     });
     let Some(field) = field.as_object_mut() else { return };
     if let Some((word, texts, have_titles)) = forms {
@@ -147,7 +157,8 @@ fn with_choices(field: &mut Value, option: Option<&Value>) {
         field.entry("enum").or_insert(listed);
     }
     let label = option.and_then(|option| LABELS.iter().find_map(|name| option[*name].as_str()));
-    if let Some(label) = label.filter(|label| option.is_none_or(|option| option["name"] != **label)) {
+    if let Some(label) = label.filter(|label| option.is_none_or(|option| option["name"] != **label))
+    {
         field.entry("title").or_insert_with(|| label.into());
     }
 }
@@ -201,13 +212,18 @@ fn options(question: &Question) -> Option<Vec<Value>> {
 /// The options as a person reads them: a text, or the text that an object has for this. They differ: where two would be the
 /// same, all are JSON.
 fn labels(options: &[Value]) -> Vec<String> {
-    let named = |option: &Value| LABELS.iter().find_map(|name| option.get(name)?.as_str()).map(str::to_owned);
+    let named = |option: &Value| {
+        LABELS.iter().find_map(|name| option.get(name)?.as_str()).map(str::to_owned)
+    };
     let shown = |option: &Value| option.as_str().map(str::to_owned).or_else(|| named(option));
     let labels: Option<BTreeSet<String>> = options.iter().map(shown).collect();
     if labels.is_some_and(|labels| labels.len() == options.len()) {
         return options.iter().filter_map(shown).collect();
     }
-    options.iter().map(|option| option.as_str().map_or_else(|| option.to_string(), str::to_owned)).collect()
+    options
+        .iter()
+        .map(|option| option.as_str().map_or_else(|| option.to_string(), str::to_owned))
+        .collect()
 }
 
 /// What the person answered with, from a form's content.
@@ -237,13 +253,16 @@ pub(super) fn elicited(question: Question, result: &Raw) -> Option<Retry> {
             None => Retry::Unanswered(question),
         },
         "decline" => Retry::Refused(refused(&question, "declined", "the user declined to answer")),
-        "cancel" => Retry::Refused(refused(&question, "dismissed", "the user dismissed the question")),
+        "cancel" => {
+            Retry::Refused(refused(&question, "dismissed", "the user dismissed the question"))
+        }
         _ => return None,
     })
 }
 
 fn refused(question: &Question, reason: &str, text: &str) -> ToolResult {
-    let mut result = ToolResult::new(vec![ContentBlock::text(format!("{text}: {}", question.question))], true);
+    let mut result =
+        ToolResult::new(vec![ContentBlock::text(format!("{text}: {}", question.question))], true);
     result.add_meta(META_ERROR, &json!({"question": {"reason": reason, "message": text}}));
     result
 }
@@ -271,7 +290,8 @@ pub(super) async fn input_required(
     let (tool, arguments) = (call.name.clone(), digest(principal, call).await?);
     let text = serde_json::to_vec(&Travelling { tool, arguments, question: question.clone() });
     let sealed = text.ok().and_then(|text| sealer.seal_bytes(&text));
-    let sealed = sealed.ok_or_else(|| ErrorData::internal_error("the question cannot be sealed", None))?;
+    let sealed =
+        sealed.ok_or_else(|| ErrorData::internal_error("the question cannot be sealed", None))?;
     let requests = InputRequests::from([(ANSWER.to_owned(), InputRequest::Elicitation(form))]);
     Ok(InputRequiredResult::new(Some(requests), Some(sealed)))
 }
@@ -279,7 +299,9 @@ pub(super) async fn input_required(
 /// The digest of a call's arguments, the same for equal values.
 async fn digest(principal: &Principal, call: &ToolCall) -> Result<String, ErrorData> {
     let _room = tree_room(principal, &call.arguments).await?;
-    let tree = Json::parse(call.arguments.clone()).map(|arguments| arguments.to_exact_value()).unwrap_or_default();
+    let tree = Json::parse(call.arguments.clone())
+        .map(|arguments| arguments.to_exact_value())
+        .unwrap_or_default();
     let digest = Sha256::digest(tree.to_string());
     Ok(digest.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}")))
 }
@@ -351,7 +373,10 @@ pub(super) fn told(question: &Question, is_promised: bool) -> ToolResult {
 pub(super) fn refused_for_room(question: &Question, error: &ErrorData) -> ToolResult {
     let mut result = told(question, true);
     result.content.insert(0, ContentBlock::text(error.message.to_string()));
-    result.add_meta(META_ERROR, &json!({"question": {"reason": TOO_MANY_QUESTIONS, "message": error.message}}));
+    result.add_meta(
+        META_ERROR,
+        &json!({"question": {"reason": TOO_MANY_QUESTIONS, "message": error.message}}),
+    );
     result
 }
 

@@ -35,7 +35,9 @@ impl Raw {
     /// The members of these names that are there and not null. Nothing is found in what is no object.
     pub(super) fn members<const N: usize>(&self, names: [&str; N]) -> [Option<Self>; N] {
         let found = members(self.as_str(), names).unwrap_or([None; N]);
-        found.map(|member| member.filter(|text| *text != "null").map(|text| Self::part(&self.0, text)))
+        found.map(|member| {
+            member.filter(|text| *text != "null").map(|text| Self::part(&self.0, text))
+        })
     }
 
     /// The member of this name that is there and not null.

@@ -24,14 +24,19 @@ pub(super) type Refusal = Box<Response>;
 
 /// Refuses a call for which its tenant has no quota or no place now, before its tool is looked up, so that a refusal says
 /// nothing of the tools; and what is read as a resource where there is no room for it.
-pub(super) async fn admit(service: &Service, request: &Request, principal: &Principal) -> Result<(), Refusal> {
+pub(super) async fn admit(
+    service: &Service,
+    request: &Request,
+    principal: &Principal,
+) -> Result<(), Refusal> {
     if request.method == "tools/call"
         && let Err(busy) = service.check(principal)
     {
         let bad = Bad { id: Some(request.id.clone()), error: result::error_of(&busy) };
         return Err(match busy.retry_after() {
             Some(after) => {
-                let seconds = u64::try_from(after.as_millis().div_ceil(1000).max(1)).unwrap_or(u64::MAX);
+                let seconds =
+                    u64::try_from(after.as_millis().div_ceil(1000).max(1)).unwrap_or(u64::MAX);
                 refused_for(StatusCode::TOO_MANY_REQUESTS, &bad, seconds).into()
             }
             None => refused(StatusCode::SERVICE_UNAVAILABLE, &bad).into(),
@@ -52,7 +57,10 @@ pub(super) async fn admit(service: &Service, request: &Request, principal: &Prin
 }
 
 /// The header of the revision.
-pub(super) fn version<'a>(headers: &'a HeaderMap, message: &Message) -> Result<Option<&'a str>, Refusal> {
+pub(super) fn version<'a>(
+    headers: &'a HeaderMap,
+    message: &Message,
+) -> Result<Option<&'a str>, Refusal> {
     if !headers.contains_key(VERSION) {
         return Ok(None);
     }
@@ -87,7 +95,8 @@ pub(super) fn check_modern(
     if !meta.is_modern() {
         return Ok(());
     }
-    let name = params.member("name").filter(|_| method == "tools/call").and_then(|name| name.text());
+    let name =
+        params.member("name").filter(|_| method == "tools/call").and_then(|name| name.text());
     let schema = name.and_then(|name| handler.header_schema(&name));
     headers::check(headers, method, params, schema.as_ref()).map_err(|text| mismatch(id, text))
 }
@@ -98,7 +107,8 @@ pub(super) fn mismatch(id: &RpcId, text: String) -> Refusal {
 }
 
 pub(super) fn not_acceptable(id: Option<RpcId>, hint: &str) -> Response {
-    let bad = Bad::request(id, "the client accepts none of the types of the answer").with_hint(hint);
+    let bad =
+        Bad::request(id, "the client accepts none of the types of the answer").with_hint(hint);
     refused(StatusCode::NOT_ACCEPTABLE, &bad)
 }
 
@@ -110,10 +120,17 @@ pub(super) fn not_allowed(allowed: &'static str) -> Refusal {
 }
 
 pub(super) fn needs_session(id: Option<RpcId>) -> Refusal {
-    let bad = Bad::request(id, "the message needs a session: open one with `initialize`, and send `Mcp-Session-Id`");
+    let bad = Bad::request(
+        id,
+        "the message needs a session: open one with `initialize`, and send `Mcp-Session-Id`",
+    );
     refused(StatusCode::BAD_REQUEST, &bad).into()
 }
 
 pub(super) fn no_session(id: Option<RpcId>) -> Refusal {
-    refused(StatusCode::NOT_FOUND, &Bad::request(id, "there is no such session: open one with `initialize`")).into()
+    refused(
+        StatusCode::NOT_FOUND,
+        &Bad::request(id, "there is no such session: open one with `initialize`"),
+    )
+    .into()
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rmcp::model::{ErrorData, JsonRpcError, JsonRpcResponse, JsonRpcVersion2_0, RequestId, RequestMetaObject};
+use rmcp::model::{
+    ErrorData, JsonRpcError, JsonRpcResponse, JsonRpcVersion2_0, RequestId, RequestMetaObject,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -47,7 +49,10 @@ impl Request {
     ///
     /// # Errors
     /// If they do not fit, or the server holds as many trees as it may.
-    pub(super) async fn tree<T: DeserializeOwned>(&self, principal: &Principal) -> Result<(T, TreeRoom), ErrorData> {
+    pub(super) async fn tree<T: DeserializeOwned>(
+        &self,
+        principal: &Principal,
+    ) -> Result<(T, TreeRoom), ErrorData> {
         let mut room = tree_room(principal, self.params.as_str()).await?;
         let tree = self.params.read().ok_or_else(|| self.unfit())?;
         room.is_parsed();
@@ -55,7 +60,10 @@ impl Request {
     }
 
     /// What an extension learns of the request, for as long as the room is kept.
-    pub(super) async fn asked(&self, principal: &Principal) -> Result<(Asked, TreeRoom), ErrorData> {
+    pub(super) async fn asked(
+        &self,
+        principal: &Principal,
+    ) -> Result<(Asked, TreeRoom), ErrorData> {
         let meta = self.params.member("_meta").unwrap_or_else(Raw::empty);
         let mut room = tree_room(principal, meta.as_str()).await?;
         let meta: RequestMetaObject = meta.read().unwrap_or_default();
@@ -90,13 +98,16 @@ pub(super) fn busy() -> ErrorData {
 
 /// The result as JSON.
 pub(super) fn written(result: &impl Serialize) -> Result<Answer, ErrorData> {
-    serde_json::value::to_raw_value(result).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+    serde_json::value::to_raw_value(result)
+        .map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
 /// The message that answers a request.
 pub(super) fn message(id: RequestId, answer: Result<Answer, ErrorData>) -> Vec<u8> {
     let mut written = match answer {
-        Ok(result) => serde_json::to_vec(&JsonRpcResponse { jsonrpc: JsonRpcVersion2_0, id, result }),
+        Ok(result) => {
+            serde_json::to_vec(&JsonRpcResponse { jsonrpc: JsonRpcVersion2_0, id, result })
+        }
         Err(error) => serde_json::to_vec(&JsonRpcError::new(Some(id), error)),
     };
     // Over lines, a line is a message. Line ends in valid JSON stand between its tokens, as a tool wrote them.

@@ -21,9 +21,14 @@ pub(super) fn is_artifact(uri: &str) -> bool {
 }
 
 /// The artifacts of the principal's tenant.
-pub(super) async fn list(artifacts: &Artifacts, principal: &Principal) -> Result<Vec<Resource>, ErrorData> {
+pub(super) async fn list(
+    artifacts: &Artifacts,
+    principal: &Principal,
+) -> Result<Vec<Resource>, ErrorData> {
     let (artifacts, principal) = (artifacts.clone(), principal.clone());
-    let listed = tokio::task::spawn_blocking(move || artifacts.list(principal.tenant())).await.map_err(failed)?;
+    let listed = tokio::task::spawn_blocking(move || artifacts.list(principal.tenant()))
+        .await
+        .map_err(failed)?;
     Ok(listed.into_iter().map(resource).collect())
 }
 
@@ -31,7 +36,10 @@ pub(super) async fn list(artifacts: &Artifacts, principal: &Principal) -> Result
 /// the answer. `None`: there is nothing to read.
 pub(super) async fn room(artifacts: &Artifacts, principal: &Principal, uri: &str) -> Option<usize> {
     let (artifacts, principal, id) = (artifacts.clone(), principal.clone(), id_of(uri)?.to_owned());
-    let info = tokio::task::spawn_blocking(move || artifacts.info(principal.tenant(), &id)).await.ok()?.ok()?;
+    let info = tokio::task::spawn_blocking(move || artifacts.info(principal.tenant(), &id))
+        .await
+        .ok()?
+        .ok()?;
     usize::try_from(info.size.min(MAX_READ)).ok().map(|size| 3 * size)
 }
 
@@ -42,12 +50,18 @@ pub(super) async fn read(
     uri: String,
 ) -> Result<ReadResourceResult, ErrorData> {
     let (artifacts, principal) = (artifacts.clone(), principal.clone());
-    tokio::task::spawn_blocking(move || read_now(&artifacts, principal.tenant(), &uri)).await.map_err(failed)?
+    tokio::task::spawn_blocking(move || read_now(&artifacts, principal.tenant(), &uri))
+        .await
+        .map_err(failed)?
 }
 
 /// Keeps a value as an artifact of the principal's tenant, and returns a link to it. `None`: there is no room, or it is too large
 /// to be read.
-pub(super) async fn keep(artifacts: &Artifacts, principal: &Principal, value: &Json) -> Option<Resource> {
+pub(super) async fn keep(
+    artifacts: &Artifacts,
+    principal: &Principal,
+    value: &Json,
+) -> Option<Resource> {
     if value.as_str().len() as u64 > MAX_READ {
         return None;
     }
@@ -66,7 +80,11 @@ pub(super) fn not_found() -> ErrorData {
     ErrorData::resource_not_found("there is no such artifact", Some(data))
 }
 
-fn read_now(artifacts: &Artifacts, tenant: Option<&str>, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+fn read_now(
+    artifacts: &Artifacts,
+    tenant: Option<&str>,
+    uri: &str,
+) -> Result<ReadResourceResult, ErrorData> {
     let id = id_of(uri).unwrap_or_default();
     let unread = |error| match error {
         ArtifactError::DiskFull(error) | ArtifactError::Io(error) => failed(error),
@@ -78,12 +96,17 @@ fn read_now(artifacts: &Artifacts, tenant: Option<&str>, uri: &str) -> Result<Re
     };
     let info = artifacts.info(tenant, id).map_err(unread)?;
     if info.size > MAX_READ {
-        let text = format!("the artifact has {} bytes; at most {MAX_READ} can be read at once", info.size);
+        let text =
+            format!("the artifact has {} bytes; at most {MAX_READ} can be read at once", info.size);
         let hint = format!("read it over HTTP: GET /v1/artifacts/{id}");
-        return Err(ErrorData::invalid_params(text, Some(json!({"code": "artifact_too_large", "hint": hint}))));
+        return Err(ErrorData::invalid_params(
+            text,
+            Some(json!({"code": "artifact_too_large", "hint": hint})),
+        ));
     }
     let content = artifacts.read(tenant, id).map_err(unread)?;
-    let is_text = info.mime_type.starts_with("text/") || info.mime_type.starts_with("application/json");
+    let is_text =
+        info.mime_type.starts_with("text/") || info.mime_type.starts_with("application/json");
     let contents = match String::from_utf8(content) {
         Ok(text) if is_text => ResourceContents::text(text, uri),
         Ok(text) => ResourceContents::blob(STANDARD.encode(text), uri),
@@ -93,7 +116,8 @@ fn read_now(artifacts: &Artifacts, tenant: Option<&str>, uri: &str) -> Result<Re
 }
 
 fn resource(info: ArtifactInfo) -> Resource {
-    let name = info.name.unwrap_or_else(|| format!("artifact-{}", info.id.get(..12).unwrap_or(&info.id)));
+    let name =
+        info.name.unwrap_or_else(|| format!("artifact-{}", info.id.get(..12).unwrap_or(&info.id)));
     let mut resource = Resource::new(info.uri, name);
     resource.mime_type = Some(info.mime_type);
     resource.size = Some(info.size);

@@ -10,7 +10,10 @@ use std::collections::BTreeMap;
 use rmcp::model::{ContentBlock, ErrorCode, ErrorData, ResultType};
 use serde::Serialize;
 use serde_json::json;
-use toolcell::{CallResult, Completion, Halt, HandlerError, Json, Message, Outcome, Output, Part, Provider, Refusal};
+use toolcell::{
+    CallResult, Completion, Halt, HandlerError, Json, Message, Outcome, Output, Part, Provider,
+    Refusal,
+};
 
 use super::request::{self, Answer};
 use crate::members::is_object;
@@ -57,7 +60,14 @@ pub(super) struct ToolResult {
 
 impl ToolResult {
     pub(super) fn new(content: Vec<ContentBlock>, is_error: bool) -> Self {
-        Self { result_type: None, content, structured_content: None, is_error, is_cut: false, meta: BTreeMap::new() }
+        Self {
+            result_type: None,
+            content,
+            structured_content: None,
+            is_error,
+            is_cut: false,
+            meta: BTreeMap::new(),
+        }
     }
 
     /// The value, if its text is only its head.
@@ -85,7 +95,11 @@ impl ToolResult {
 ///
 /// # Errors
 /// For an answer to a question that cannot be accepted.
-pub(super) fn of(completion: &Completion, is_promised: bool, is_modern: bool) -> Result<ToolResult, ErrorData> {
+pub(super) fn of(
+    completion: &Completion,
+    is_promised: bool,
+    is_modern: bool,
+) -> Result<ToolResult, ErrorData> {
     let is_structured = is_promised && is_modern;
     let failed = |text: String, retry: Option<u64>| {
         let mut result = ToolResult::new(vec![ContentBlock::text(text)], true);
@@ -104,14 +118,20 @@ pub(super) fn of(completion: &Completion, is_promised: bool, is_modern: bool) ->
             halted.add_meta(META_HALT, &json!({"reason": reason}));
             halted
         }
-        CallResult::Outcome(Outcome::AskUser(question)) => super::question::told(question, is_promised),
-        CallResult::Outcome(Outcome::Error(error)) => failed(error_text(error), error.retry_after_ms),
+        CallResult::Outcome(Outcome::AskUser(question)) => {
+            super::question::told(question, is_promised)
+        }
+        CallResult::Outcome(Outcome::Error(error)) => {
+            failed(error_text(error), error.retry_after_ms)
+        }
         CallResult::ToolError(error) => failed(error.to_string(), None),
         CallResult::Refusal(Refusal::Resume(fault)) => {
             return Err(super::question::refusal(*fault));
         }
         CallResult::Refusal(refusal) => {
-            let retry = refusal.retry_after().map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+            let retry = refusal
+                .retry_after()
+                .map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
             failed(format!("{refusal}\nhint: {}", refusal.hint()), retry)
         }
     };
@@ -126,7 +146,8 @@ fn success(output: &Output, is_structured: bool) -> ToolResult {
     let parts = blocks(&output.parts);
     let mut result = if output.value.as_str() == "null" {
         // Without a value the model gets the message, or the parts alone.
-        let message = output.message.iter().filter(|message| !message.is_empty()).map(ContentBlock::text);
+        let message =
+            output.message.iter().filter(|message| !message.is_empty()).map(ContentBlock::text);
         let mut content: Vec<_> = message.chain(parts).collect();
         if content.is_empty() {
             content.push(ContentBlock::text("null"));
@@ -135,7 +156,8 @@ fn success(output: &Output, is_structured: bool) -> ToolResult {
         result.structured_content = is_structured.then(Json::null);
         result
     } else {
-        let mut result = valued(&output.value, parts, is_structured || is_object(output.value.as_str()));
+        let mut result =
+            valued(&output.value, parts, is_structured || is_object(output.value.as_str()));
         if let Some(message) = &output.message {
             result.add_meta(META_MESSAGE, message);
         }
@@ -155,10 +177,16 @@ fn valued(value: &Json, parts: Vec<ContentBlock>, is_structured: bool) -> ToolRe
     if is_cut {
         let bytes = text.len();
         text.truncate(text.floor_char_boundary(HEAD));
-        text = format!("{text}\n… (the first {HEAD} of {bytes} bytes; `structuredContent` has all of the value)");
+        text = format!(
+            "{text}\n… (the first {HEAD} of {bytes} bytes; `structuredContent` has all of the value)"
+        );
     }
     let content = std::iter::once(ContentBlock::text(text)).chain(parts).collect();
-    ToolResult { structured_content: is_structured.then(|| value.clone()), is_cut, ..ToolResult::new(content, false) }
+    ToolResult {
+        structured_content: is_structured.then(|| value.clone()),
+        is_cut,
+        ..ToolResult::new(content, false)
+    }
 }
 
 fn error_text(error: &HandlerError) -> String {
@@ -177,14 +205,19 @@ fn blocks(parts: &[Part]) -> Vec<ContentBlock> {
     message.parts = parts.to_vec();
     let mut result = Provider::Mcp.results(&[message]).value;
     let read = serde_json::from_value(result[0]["content"].take());
-    read.unwrap_or_else(|error| vec![ContentBlock::text(format!("[{} parts cannot be shown: {error}]", parts.len()))])
+    read.unwrap_or_else(|error| {
+        vec![ContentBlock::text(format!("[{} parts cannot be shown: {error}]", parts.len()))]
+    })
 }
 
 /// What a request that the service refused is answered with: a result if waiting helps, otherwise an error.
 pub(super) fn of_refused(refused: &Refused) -> Result<ToolResult, ErrorData> {
     let Some(wait) = refused.retry_after() else { return Err(error_of(refused)) };
     let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-    let mut result = ToolResult::new(vec![ContentBlock::text(format!("{refused}; try again in {wait} ms"))], true);
+    let mut result = ToolResult::new(
+        vec![ContentBlock::text(format!("{refused}; try again in {wait} ms"))],
+        true,
+    );
     let refusal = json!({"refusal": {"kind": refused.code(), "message": refused.to_string(), "retry_after_ms": wait}});
     result.add_meta(META_ERROR, &refusal);
     result.add_meta(META_RETRY, &wait);
@@ -194,7 +227,9 @@ pub(super) fn of_refused(refused: &Refused) -> Result<ToolResult, ErrorData> {
 /// The refusal as an error of the protocol.
 pub(super) fn error_of(refused: &Refused) -> ErrorData {
     let code = match refused {
-        Refused::UnknownTool { .. } | Refused::BadCursor | Refused::InvalidAnswer(_) => ErrorCode::INVALID_PARAMS,
+        Refused::UnknownTool { .. } | Refused::BadCursor | Refused::InvalidAnswer(_) => {
+            ErrorCode::INVALID_PARAMS
+        }
         Refused::Draining => ErrorCode::INTERNAL_ERROR,
         Refused::NoAccess
         | Refused::Quota { .. }

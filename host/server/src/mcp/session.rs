@@ -180,7 +180,8 @@ impl Session {
 
     /// Since when the session does nothing: no request runs, or each of them waits for an answer of the client.
     pub(super) fn idle_since(&self) -> Option<Instant> {
-        let waiting = if stands(Defence::IdleSessions) { self.open.lock().questions.len() } else { 0 };
+        let waiting =
+            if stands(Defence::IdleSessions) { self.open.lock().questions.len() } else { 0 };
         (self.requests.count() <= waiting).then(|| *self.last.lock())
     }
 }

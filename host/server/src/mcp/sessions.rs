@@ -111,7 +111,10 @@ impl Sessions {
                 opened.session.idle_since().is_some_and(|since| since.elapsed() >= self.idle)
                     || stands(Defence::RevokedStreams) && !known(&opened.principal)
             };
-            open.iter().filter(|(_, opened)| is_over(opened)).map(|(id, _)| Arc::clone(id)).collect()
+            open.iter()
+                .filter(|(_, opened)| is_over(opened))
+                .map(|(id, _)| Arc::clone(id))
+                .collect()
         };
         for id in over {
             self.close(&id);

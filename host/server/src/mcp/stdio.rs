@@ -68,7 +68,11 @@ pub enum StdioError {
 ///
 /// # Cancel safety
 /// When dropped, running calls are stopped.
-pub async fn serve_stdio(service: Service, principal: Principal, options: McpOptions) -> Result<(), StdioError> {
+pub async fn serve_stdio(
+    service: Service,
+    principal: Principal,
+    options: McpOptions,
+) -> Result<(), StdioError> {
     serve_stdio_until(service, principal, options, pending(), Duration::ZERO).await
 }
 
@@ -88,8 +92,14 @@ pub async fn serve_stdio_until(
     drain: Duration,
 ) -> Result<(), StdioError> {
     let over = CancellationToken::new();
-    let mut serving =
-        pin!(serve(service.clone(), principal, options, tokio::io::stdin(), tokio::io::stdout(), over.clone(),));
+    let mut serving = pin!(serve(
+        service.clone(),
+        principal,
+        options,
+        tokio::io::stdin(),
+        tokio::io::stdout(),
+        over.clone(),
+    ));
     tokio::select! {
         ended = &mut serving => return ended,
         () = async { shutdown.await; service.drain(drain).await } => over.cancel(),
@@ -198,11 +208,17 @@ struct Server {
 }
 
 impl Server {
-    fn new(service: Service, principal: Principal, options: McpOptions, outbox: Arc<Outbox>) -> Self {
+    fn new(
+        service: Service,
+        principal: Principal,
+        options: McpOptions,
+        outbox: Arc<Outbox>,
+    ) -> Self {
         let (most, most_questions) = (options.in_flight, options.session_questions);
         let questions = handler::question_places(&options);
         let handler = Handler::new(service, principal, Arc::new(options), questions);
-        let (requests, tasks, closing) = (Requests::default(), JoinSet::new(), CancellationToken::new());
+        let (requests, tasks, closing) =
+            (Requests::default(), JoinSet::new(), CancellationToken::new());
         Self { handler, outbox, session: None, requests, tasks, most, most_questions, closing }
     }
 
@@ -220,12 +236,18 @@ impl Server {
         match kind {
             Kind::Request { id, method } if method == "initialize" && meta.version.is_none() => {
                 if self.session.is_some() {
-                    return Err(Bad::request(Some(id), "the session is open: start the server again for another"));
+                    return Err(Bad::request(
+                        Some(id),
+                        "the session is open: start the server again for another",
+                    ));
                 }
                 let opening = self.handler.initialize(&params);
-                let (answer, capabilities) = opening.map_err(|error| Bad { id: Some(id.clone()), error })?;
-                let mut session = Session::new(capabilities, Arc::clone(&self.outbox), self.most_questions);
-                (session.requests, session.no_answers) = (self.requests.clone(), self.closing.clone());
+                let (answer, capabilities) =
+                    opening.map_err(|error| Bad { id: Some(id.clone()), error })?;
+                let mut session =
+                    Session::new(capabilities, Arc::clone(&self.outbox), self.most_questions);
+                (session.requests, session.no_answers) =
+                    (self.requests.clone(), self.closing.clone());
                 self.session = Some(Arc::new(session));
                 self.outbox.send(request::message(id, Ok(answer)));
             }
@@ -253,17 +275,25 @@ impl Server {
     }
 
     /// Begins a request, in a task of its own.
-    async fn begin(&mut self, id: RequestId, method: String, params: Raw, meta: Meta) -> Result<(), Bad> {
+    async fn begin(
+        &mut self,
+        id: RequestId,
+        method: String,
+        params: Raw,
+        meta: Meta,
+    ) -> Result<(), Bad> {
         let session = self.session.clone().filter(|_| !meta.is_modern());
         let client = match session {
             Some(session) => Client::of_session(&session, Some(Arc::clone(&self.outbox))),
             // The protocol begins with another request.
             None if meta.version.is_none() => {
-                let text = format!("the request `{}` comes before `initialize`", wire::shown(&method));
+                let text =
+                    format!("the request `{}` comes before `initialize`", wire::shown(&method));
                 return Err(Bad::request(Some(id), text).with_hint(OPENING));
             }
             None => {
-                opening::check_metadata(&meta).map_err(|error| Bad { id: Some(id.clone()), error })?;
+                opening::check_metadata(&meta)
+                    .map_err(|error| Bad { id: Some(id.clone()), error })?;
                 Client::alone(meta.capabilities.clone(), Some(Arc::clone(&self.outbox)))
             }
         };
@@ -275,11 +305,23 @@ impl Server {
             return Err(Bad::request(None, "a request with this id is running"));
         };
         if is_full {
-            let error = ErrorData::new(ErrorCode(-32000), "too many requests are running; try again later", None);
+            let error = ErrorData::new(
+                ErrorCode(-32000),
+                "too many requests are running; try again later",
+                None,
+            );
             return Err(Bad { id: Some(id), error });
         }
         let span = if method == "tools/call" { call_span(&meta) } else { Span::none() };
-        let request = Request { id, method, params, meta, client, cancelled: running.cancelled.clone(), held: None };
+        let request = Request {
+            id,
+            method,
+            params,
+            meta,
+            client,
+            cancelled: running.cancelled.clone(),
+            held: None,
+        };
         let (handler, outbox) = (self.handler.clone(), Arc::clone(&self.outbox));
         let task = async move {
             let answer = handler.answer(&request).await;
@@ -340,7 +382,13 @@ struct Lines<R> {
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     fn new(read: R, most: usize) -> Self {
-        Self { read: BufReader::new(read), line: Vec::new(), is_skipping: false, has_begun: false, most }
+        Self {
+            read: BufReader::new(read),
+            line: Vec::new(),
+            is_skipping: false,
+            has_begun: false,
+            most,
+        }
     }
 
     /// The next line, or `None` at the end. The last line can come without its end. One that is too long is told when its
@@ -357,7 +405,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
             let end = available.iter().position(|byte| *byte == b'\n');
             let count = end.map_or(available.len(), |end| end + 1);
-            let fits = self.line.len() + end.unwrap_or(count) <= self.most || !stands(Defence::LineBytes);
+            let fits =
+                self.line.len() + end.unwrap_or(count) <= self.most || !stands(Defence::LineBytes);
             let is_too_long = !self.is_skipping && !fits;
             if !self.is_skipping && fits {
                 self.line.extend_from_slice(&available[..count]);

@@ -86,7 +86,8 @@ impl Bad {
 
     /// The error as a message, in one line without its end.
     pub(super) fn to_json(&self) -> Vec<u8> {
-        serde_json::to_vec(&JsonRpcError::new(self.id.clone(), self.error.clone())).unwrap_or_default()
+        serde_json::to_vec(&JsonRpcError::new(self.id.clone(), self.error.clone()))
+            .unwrap_or_default()
     }
 }
 
@@ -104,7 +105,8 @@ pub(super) fn shown(method: &str) -> String {
 
 /// Decodes one message.
 pub(super) fn decode(bytes: &Bytes) -> Result<Message, Bad> {
-    let text = std::str::from_utf8(bytes).map_err(|_| Bad::parse(None, "the message is not UTF-8"))?;
+    let text =
+        std::str::from_utf8(bytes).map_err(|_| Bad::parse(None, "the message is not UTF-8"))?;
     if let Err(fault) = Json::check(text)
         && stands(Defence::OneMeaning)
     {
@@ -125,7 +127,10 @@ pub(super) fn decode(bytes: &Bytes) -> Result<Message, Bad> {
     let id = match id {
         None => None,
         Some(id) => Some(read_id(id).ok_or_else(|| {
-            Bad::request(None, "the id is not a whole number of 64 bits or a text of at most 256 bytes")
+            Bad::request(
+                None,
+                "the id is not a whole number of 64 bits or a text of at most 256 bytes",
+            )
         })?),
     };
     let read = |text: &str| serde_json::from_str::<String>(text).ok();
@@ -143,16 +148,29 @@ pub(super) fn decode(bytes: &Bytes) -> Result<Message, Bad> {
     let params = params.map_or_else(Raw::empty, part);
     let meta = params.member("_meta");
     if meta.as_ref().is_some_and(|meta| !meta.is_object()) {
-        return Err(Bad::request(id, "the message does not fit the protocol: `_meta` is not an object"));
+        return Err(Bad::request(
+            id,
+            "the message does not fit the protocol: `_meta` is not an object",
+        ));
     }
     let kind = match (method.map(read), id, result, error) {
         (Some(Some(method)), id, None, None) => call(method, id)?,
         (Some(_), id, _, _) => {
-            return Err(Bad::request(id, "`method` is not a text, or the message is also a response"));
+            return Err(Bad::request(
+                id,
+                "`method` is not a text, or the message is also a response",
+            ));
         }
-        (None, Some(id), Some(result), None) => Kind::Response { id: Some(id), answer: Ok(part(result)) },
+        (None, Some(id), Some(result), None) => {
+            Kind::Response { id: Some(id), answer: Ok(part(result)) }
+        }
         (None, id, None, Some(error)) => Kind::Response { id, answer: Err(part(error)) },
-        (None, id, _, _) => return Err(Bad::request(id, "the message is not a request, a notification or a response")),
+        (None, id, _, _) => {
+            return Err(Bad::request(
+                id,
+                "the message is not a request, a notification or a response",
+            ));
+        }
     };
     Ok(Message { kind, params, meta: meta.map_or_else(Meta::default, Meta::of) })
 }

@@ -52,10 +52,23 @@ impl Engines {
         let cells_max = gauge("cells_max", "The most cells that can exist at the same time");
         let waiting = gauge("calls_waiting_for_a_cell", "Calls that wait for a cell");
         let connections = gauge("connections_open", "Open connections of tools to other hosts");
-        let connections_max = gauge("connections_max", "The most connections that can be open at the same time");
+        let connections_max =
+            gauge("connections_max", "The most connections that can be open at the same time");
         let connections_total = Family::default();
-        registry.register("connections", "Connections that tools opened to other hosts", connections_total.clone());
-        Self { source: Mutex::new(source), cells, cells_max, waiting, connections, connections_max, connections_total }
+        registry.register(
+            "connections",
+            "Connections that tools opened to other hosts",
+            connections_total.clone(),
+        );
+        Self {
+            source: Mutex::new(source),
+            cells,
+            cells_max,
+            waiting,
+            connections,
+            connections_max,
+            connections_total,
+        }
     }
 
     /// Reads the numbers again.

@@ -57,8 +57,12 @@ impl MetricsError {
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Public(_) => "listen at 127.0.0.1, and let a proxy or an agent on this machine pass the metrics on",
-            Self::Bind { .. } => "choose another address or port, or end the program that uses this one",
+            Self::Public(_) => {
+                "listen at 127.0.0.1, and let a proxy or an agent on this machine pass the metrics on"
+            }
+            Self::Bind { .. } => {
+                "choose another address or port, or end the program that uses this one"
+            }
         }
     }
 }
@@ -117,7 +121,9 @@ impl MetricsServer {
                 continue;
             };
             let answers = TowerToHyperService::new(routes.clone());
-            let connection = http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), answers);
+            let connection = http1::Builder::new()
+                .keep_alive(false)
+                .serve_connection(TokioIo::new(stream), answers);
             // A client that breaks off, or is too slow, is of no interest.
             open.spawn(tokio::time::timeout(CONNECTION_TIME, connection));
             while open.try_join_next().is_some() {}
@@ -131,7 +137,8 @@ async fn metrics(State(service): State<Service>) -> Response {
 
 async fn health(State(service): State<Service>) -> Response {
     let health = service.health();
-    let status = if health.readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let status =
+        if health.readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, Json(health)).into_response()
 }
 

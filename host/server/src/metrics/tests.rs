@@ -7,7 +7,13 @@ use super::*;
 
 fn completed(name: &str) -> Event {
     let result = toolcell::CallResult::Outcome(Outcome::ok(json!("canary-result")));
-    Event::Completed { id: "canary-id".into(), name: name.into(), result, usage: Usage::default(), parent: None }
+    Event::Completed {
+        id: "canary-id".into(),
+        name: name.into(),
+        result,
+        usage: Usage::default(),
+        parent: None,
+    }
 }
 
 #[test]
@@ -20,12 +26,21 @@ fn invented_names_are_counted_as_other() {
     }
     // Tenants and tools come and go as the configuration changes.
     for number in 0..5000 {
-        metrics.of_tenant(Some(&format!("t{number}")), ["echo".to_owned()].into_iter()).count(&completed("echo"));
+        metrics
+            .of_tenant(Some(&format!("t{number}")), ["echo".to_owned()].into_iter())
+            .count(&completed("echo"));
     }
     let text = metrics.text(0);
-    assert!(text.contains("toolcell_calls_total{tenant=\"acme\",tool=\"echo\",ending=\"ok\"} 1\n"), "{text}");
-    assert!(text.contains("toolcell_calls_total{tenant=\"acme\",tool=\"other\",ending=\"ok\"} 5000\n"));
-    assert!(text.contains("toolcell_calls_total{tenant=\"other\",tool=\"other\",ending=\"ok\"} 4002\n"));
+    assert!(
+        text.contains("toolcell_calls_total{tenant=\"acme\",tool=\"echo\",ending=\"ok\"} 1\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("toolcell_calls_total{tenant=\"acme\",tool=\"other\",ending=\"ok\"} 5000\n")
+    );
+    assert!(
+        text.contains("toolcell_calls_total{tenant=\"other\",tool=\"other\",ending=\"ok\"} 4002\n")
+    );
     let series = text.lines().filter(|line| line.starts_with("toolcell_calls_total")).count();
     assert_eq!(series, MAX_PAIRS + 1);
     assert!(!text.contains("canary"));
@@ -35,9 +50,10 @@ fn invented_names_are_counted_as_other() {
 fn a_denial_and_a_refusal_say_no_more_than_their_kind() {
     let metrics = Metrics::new(InUseSource::default());
     let acme = metrics.of_tenant(Some("acme"), std::iter::empty());
-    let denial: Denial =
-        serde_json::from_value(json!({"layer": "granted", "request": "GET https://canary.example", "grant": "canary"}))
-            .unwrap();
+    let denial: Denial = serde_json::from_value(
+        json!({"layer": "granted", "request": "GET https://canary.example", "grant": "canary"}),
+    )
+    .unwrap();
     assert_eq!(denial.layer, Layer::Granted);
     acme.count(&Event::Denied { id: "canary".into(), denial });
     acme.refused("quota");

@@ -29,7 +29,11 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn new(cleartext: Cleartext, time: Duration, state: Arc<State>) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        Ok(Self { outbound: Outbound::new(cleartext, time, MAX_ANSWER), runtime: Some(runtime), state })
+        Ok(Self {
+            outbound: Outbound::new(cleartext, time, MAX_ANSWER),
+            runtime: Some(runtime),
+            state,
+        })
     }
 }
 
@@ -40,7 +44,10 @@ impl HttpClient for Client {
         let sent = runtime.block_on(self.outbound.send(request));
         let problem = match &sent {
             Ok(response) if response.status().is_success() => None,
-            Ok(response) => Some(format!("the collector answered with the status {}", response.status().as_u16())),
+            Ok(response) => Some(format!(
+                "the collector answered with the status {}",
+                response.status().as_u16()
+            )),
             Err(error) => Some(error.to_string()),
         };
         self.state.note(problem);

@@ -47,7 +47,9 @@ impl State {
         }
         if std::mem::replace(&mut inner.is_failing, is_failing) != is_failing {
             match &inner.problem {
-                Some(problem) if is_failing => tracing::warn!(problem, "the collector takes no spans: they are lost"),
+                Some(problem) if is_failing => {
+                    tracing::warn!(problem, "the collector takes no spans: they are lost")
+                }
                 Some(_) | None => tracing::warn!("the collector takes spans again"),
             }
             inner.report();

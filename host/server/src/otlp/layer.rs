@@ -11,7 +11,8 @@ use std::time::SystemTime;
 use opentelemetry::InstrumentationScope;
 use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
 use opentelemetry_sdk::trace::{
-    BatchSpanProcessor, IdGenerator as _, RandomIdGenerator, SpanData, SpanEvents, SpanLinks, SpanProcessor as _,
+    BatchSpanProcessor, IdGenerator as _, RandomIdGenerator, SpanData, SpanEvents, SpanLinks,
+    SpanProcessor as _,
 };
 use tokio::sync::watch;
 use tracing::span::{Attributes, Id, Record};
@@ -57,7 +58,9 @@ pub struct SpanLayer {
 
 impl SpanLayer {
     pub(super) fn new(processor: Arc<BatchSpanProcessor>, open: OpenSpans) -> Self {
-        let scope = InstrumentationScope::builder("toolcell").with_version(env!("CARGO_PKG_VERSION")).build();
+        let scope = InstrumentationScope::builder("toolcell")
+            .with_version(env!("CARGO_PKG_VERSION"))
+            .build();
         Self { processor, open, scope, ids: RandomIdGenerator::default() }
     }
 
@@ -71,7 +74,12 @@ impl SpanLayer {
     }
 
     /// The context and the parent of a new span with this id.
-    fn placed(&self, id: SpanId, fields: &Fields, parent: Option<&SpanContext>) -> (SpanContext, SpanId, bool) {
+    fn placed(
+        &self,
+        id: SpanId,
+        fields: &Fields,
+        parent: Option<&SpanContext>,
+    ) -> (SpanContext, SpanId, bool) {
         if let Some(remote) = remote(fields) {
             let context = SpanContext::new(
                 remote.trace_id(),
@@ -85,11 +93,16 @@ impl SpanLayer {
         match parent {
             Some(parent) => {
                 let state = parent.trace_state().clone();
-                (SpanContext::new(parent.trace_id(), id, parent.trace_flags(), false, state), parent.span_id(), false)
+                (
+                    SpanContext::new(parent.trace_id(), id, parent.trace_flags(), false, state),
+                    parent.span_id(),
+                    false,
+                )
             }
             None => {
                 let trace = self.ids.new_trace_id();
-                let context = SpanContext::new(trace, id, TraceFlags::SAMPLED, false, TraceState::NONE);
+                let context =
+                    SpanContext::new(trace, id, TraceFlags::SAMPLED, false, TraceState::NONE);
                 (context, SpanId::INVALID, false)
             }
         }
@@ -99,7 +112,10 @@ impl SpanLayer {
 /// The caller's span, if the fields name one.
 fn remote(fields: &Fields) -> Option<SpanContext> {
     let (trace, parent) = (fields.text("trace_id")?, fields.text("parent_id")?);
-    let flags = fields.text("trace_flags").and_then(|flags| u8::from_str_radix(flags, 16).ok()).unwrap_or(1);
+    let flags = fields
+        .text("trace_flags")
+        .and_then(|flags| u8::from_str_radix(flags, 16).ok())
+        .unwrap_or(1);
     let state = fields.text("trace_state").and_then(|state| TraceState::from_str(state).ok());
     let (trace, parent) = (TraceId::from_hex(trace).ok()?, SpanId::from_hex(parent).ok()?);
     Some(SpanContext::new(trace, parent, TraceFlags::new(flags), true, state.unwrap_or_default()))
@@ -111,10 +127,18 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
         let mut fields = Fields::default();
         attributes.record(&mut fields);
         let above = span.parent();
-        let above = above.and_then(|above| above.extensions().get::<Open>().map(|open| open.context.clone()));
-        let (context, parent, is_remote) = self.placed(self.ids.new_span_id(), &fields, above.as_ref());
+        let above = above
+            .and_then(|above| above.extensions().get::<Open>().map(|open| open.context.clone()));
+        let (context, parent, is_remote) =
+            self.placed(self.ids.new_span_id(), &fields, above.as_ref());
         self.open.0.send_modify(|open| *open += 1);
-        span.extensions_mut().insert(Open { context, parent, is_remote, start: SystemTime::now(), fields });
+        span.extensions_mut().insert(Open {
+            context,
+            parent,
+            is_remote,
+            start: SystemTime::now(),
+            fields,
+        });
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
@@ -125,7 +149,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
         values.record(&mut open.fields);
         // A request's caller is known once its headers, or its body, are read: before anything is below it.
         if before.as_deref() != open.fields.text("parent_id") {
-            (open.context, open.parent, open.is_remote) = self.placed(open.context.span_id(), &open.fields, None);
+            (open.context, open.parent, open.is_remote) =
+                self.placed(open.context.span_id(), &open.fields, None);
         }
     }
 

@@ -75,7 +75,11 @@ impl Fields {
 impl Visit for Fields {
     fn record_str(&mut self, field: &Field, value: &str) {
         let limit = if TRACE.contains(&field.name()) { usize::MAX } else { MAX_TEXT };
-        let end = value.char_indices().map(|(start, c)| start + c.len_utf8()).take_while(|end| *end <= limit).last();
+        let end = value
+            .char_indices()
+            .map(|(start, c)| start + c.len_utf8())
+            .take_while(|end| *end <= limit)
+            .last();
         self.set(field, value[..end.unwrap_or(0)].to_owned());
     }
 
@@ -141,7 +145,12 @@ fn call(fields: &Fields) -> Described {
         attributes.push(KeyValue::new("error.type", "tool_error"));
     }
     let status = if has_failed { Status::error("") } else { Status::Unset };
-    Described { name: joined("execute_tool", fields.text("tool")), kind: SpanKind::Internal, attributes, status }
+    Described {
+        name: joined("execute_tool", fields.text("tool")),
+        kind: SpanKind::Internal,
+        attributes,
+        status,
+    }
 }
 
 fn host_call(fields: &Fields) -> Described {
@@ -157,7 +166,12 @@ fn host_call(fields: &Fields) -> Described {
         attributes.push(KeyValue::new("error.type", status.to_string()));
     }
     let has_failed = failed.is_some() || fields.text("error").is_some();
-    Described { name, kind, attributes, status: if has_failed { Status::error("") } else { Status::Unset } }
+    Described {
+        name,
+        kind,
+        attributes,
+        status: if has_failed { Status::error("") } else { Status::Unset },
+    }
 }
 
 fn attributes(fields: &Fields, table: &[(&'static str, &'static str)]) -> Vec<KeyValue> {

@@ -6,11 +6,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolcell::{
-    CallResult, Definition, Handler, HandlerFuture, Invocation, ManualClock, Media, Outcome, Output, Part, Registry,
-    Tool,
+    CallResult, Definition, Handler, HandlerFuture, Invocation, ManualClock, Media, Outcome,
+    Output, Part, Registry, Tool,
 };
 use toolcell_server::{
-    ApiKeyStore, ArtifactOptions, Artifacts, Authenticator, HttpServer, ListenOptions, Served, ServedTenant, Service,
+    ApiKeyStore, ArtifactOptions, Artifacts, Authenticator, HttpServer, ListenOptions, Served,
+    ServedTenant, Service,
 };
 
 use crate::client::{Reply, request, send};
@@ -41,14 +42,20 @@ impl Handler for Mirror {
 }
 
 fn options() -> ArtifactOptions {
-    ArtifactOptions::default().with_above(8).with_artifact(64).with_quota(100).with_count(3).with_lifetime(LIFETIME)
+    ArtifactOptions::default()
+        .with_above(8)
+        .with_artifact(64)
+        .with_quota(100)
+        .with_count(3)
+        .with_lifetime(LIFETIME)
 }
 
 /// The rows of the page's table: case, status, code.
 fn rows() -> Vec<(String, u16, String)> {
     let table = PAGE.lines().skip_while(|line| *line != "| request | status | code |").skip(2);
     let rows = table.take_while(|line| line.starts_with('|')).map(|row| {
-        let cells: Vec<_> = row.trim_matches('|').split('|').map(|cell| cell.trim().trim_matches('`')).collect();
+        let cells: Vec<_> =
+            row.trim_matches('|').split('|').map(|cell| cell.trim().trim_matches('`')).collect();
         (cells[0].to_owned(), cells[1].parse().expect("a status"), cells[2].to_owned())
     });
     rows.collect()
@@ -66,14 +73,17 @@ async fn place() -> Place {
     });
     registry.register(draw.expect("a fixture")).expect("a fixture");
     let (dir, clock) = (tempfile::tempdir().expect("a fixture"), ManualClock::new());
-    let artifacts = Artifacts::open_with(&dir.path().join("artifacts"), options(), clock.clone()).expect("a fixture");
+    let artifacts = Artifacts::open_with(&dir.path().join("artifacts"), options(), clock.clone())
+        .expect("a fixture");
     let served = Served::new(&registry)
         .with_tenant("acme", ServedTenant::default())
         .with_tenant("globex", ServedTenant::default());
     let service = Service::builder(served).with_artifacts(artifacts).build().expect("a fixture");
     let keys = ApiKeyStore::open(dir.path().join("keys.json")).expect("a fixture");
-    let [acme, globex] = ["acme", "globex"].map(|name| keys.add(name).expect("a fixture").key.expose().to_owned());
-    let server = HttpServer::bind(service, Authenticator::api_keys(keys), ListenOptions::default()).await;
+    let [acme, globex] =
+        ["acme", "globex"].map(|name| keys.add(name).expect("a fixture").key.expose().to_owned());
+    let server =
+        HttpServer::bind(service, Authenticator::api_keys(keys), ListenOptions::default()).await;
     let server = server.expect("a fixture");
     let address = server.address();
     tokio::spawn(server.serve(std::future::pending()));
@@ -87,11 +97,14 @@ impl Place {
     }
 
     async fn upload(&self, key: &str, query: &str, body: &str) -> Reply {
-        self.ask(key, &format!("POST /v1/artifacts{query}"), "Content-Type: text/csv\r\n", body).await
+        self.ask(key, &format!("POST /v1/artifacts{query}"), "Content-Type: text/csv\r\n", body)
+            .await
     }
 
     async fn call(&self, key: &str, body: Value) -> Value {
-        let reply = self.ask(key, "POST /v1/calls", "Content-Type: application/json\r\n", &body.to_string()).await;
+        let reply = self
+            .ask(key, "POST /v1/calls", "Content-Type: application/json\r\n", &body.to_string())
+            .await;
         reply.json()["outcome"].clone()
     }
 }
@@ -105,18 +118,39 @@ async fn each_row_of_the_page_has_its_status_and_code() {
     let (range, long) = ("Range: bytes=7-\r\n", "z".repeat(65));
     let unknown = "an artifact that is unknown, expired or another tenant's";
     let mut replies = vec![
-        (unknown, place.ask(&place.acme, &get(&format!("/v1/artifacts/{}", "0".repeat(64))), "", "").await),
+        (
+            unknown,
+            place
+                .ask(&place.acme, &get(&format!("/v1/artifacts/{}", "0".repeat(64))), "", "")
+                .await,
+        ),
         (unknown, place.ask(&place.acme, &get("/v1/artifacts/x"), "", "").await),
         (unknown, place.ask(&place.globex, &get(&path), "", "").await),
         (unknown, place.ask(&place.globex, &get(&path), range, "").await),
         (unknown, place.ask(&place.globex, &format!("DELETE {path}"), "", "").await),
-        ("a range that begins after the end of an artifact", place.ask(&place.acme, &get(&path), range, "").await),
-        ("an upload whose name is not one of a file", place.upload(&place.acme, "?name=../x", "x").await),
+        (
+            "a range that begins after the end of an artifact",
+            place.ask(&place.acme, &get(&path), range, "").await,
+        ),
+        (
+            "an upload whose name is not one of a file",
+            place.upload(&place.acme, "?name=../x", "x").await,
+        ),
         (
             "an upload whose `Content-Type` has more than 128 characters, or others than visible ASCII",
-            place.ask(&place.acme, "POST /v1/artifacts", &format!("Content-Type: {}\r\n", "x".repeat(129)), "x").await,
+            place
+                .ask(
+                    &place.acme,
+                    "POST /v1/artifacts",
+                    &format!("Content-Type: {}\r\n", "x".repeat(129)),
+                    "x",
+                )
+                .await,
         ),
-        ("an upload that is longer than an artifact can be", place.upload(&place.acme, "", &long).await),
+        (
+            "an upload that is longer than an artifact can be",
+            place.upload(&place.acme, "", &long).await,
+        ),
     ];
     let full = "an upload for which the tenant has no room";
     assert_eq!(place.upload(&place.acme, "", &long[1..]).await.status, 201, "71 bytes of 100");
@@ -128,7 +162,8 @@ async fn each_row_of_the_page_has_its_status_and_code() {
     place.clock.advance(LIFETIME);
     replies.push((unknown, place.ask(&place.acme, &get(&path), "", "").await));
     let service = Service::builder(Served::new(&Registry::new())).build().unwrap();
-    let server = HttpServer::bind(service, Authenticator::open(), ListenOptions::default()).await.unwrap();
+    let server =
+        HttpServer::bind(service, Authenticator::open(), ListenOptions::default()).await.unwrap();
     let bare = server.address();
     tokio::spawn(server.serve(std::future::pending()));
     for line in ["GET /v1/artifacts", "POST /v1/artifacts", &get(&path)] {
@@ -137,7 +172,8 @@ async fn each_row_of_the_page_has_its_status_and_code() {
     }
     let rows = rows();
     for (case, reply) in &replies {
-        let (_, status, code) = rows.iter().find(|(row, ..)| row == case).unwrap_or_else(|| panic!("no row: {case}"));
+        let (_, status, code) =
+            rows.iter().find(|(row, ..)| row == case).unwrap_or_else(|| panic!("no row: {case}"));
         assert_eq!((reply.status, &reply.code()), (*status, code), "{case}: {reply:?}");
     }
     // A full disk is made inside the crate: `http::artifacts::tests` reads the row.
@@ -151,7 +187,8 @@ async fn each_row_of_the_page_has_its_status_and_code() {
 async fn what_a_client_has_is_not_sent_again() {
     let place = place().await;
     let info = place.upload(&place.acme, "", "1234567").await.json();
-    let [get, head] = ["GET", "HEAD"].map(|method| format!("{method} /v1/artifacts/{}", info["id"].as_str().unwrap()));
+    let [get, head] = ["GET", "HEAD"]
+        .map(|method| format!("{method} /v1/artifacts/{}", info["id"].as_str().unwrap()));
     let tag = place.ask(&place.acme, &get, "", "").await.header("etag").expect("a tag").to_owned();
     for (line, headers, status, body) in [
         (&head, String::new(), 200, ""),
@@ -167,7 +204,11 @@ async fn what_a_client_has_is_not_sent_again() {
         let reply = place.ask(&place.acme, line, &headers, "").await;
         assert_eq!((reply.status, reply.body.as_str()), (status, body), "{line} {headers}");
         assert_eq!(reply.header("etag"), Some(&*tag), "{line} {headers}");
-        let length = if line.starts_with("HEAD") && status == 200 { Some("7") } else { reply.header("content-length") };
+        let length = if line.starts_with("HEAD") && status == 200 {
+            Some("7")
+        } else {
+            reply.header("content-length")
+        };
         assert_eq!(reply.header("content-length"), length, "{line} {headers}");
     }
     // Nothing of it is told to another tenant, whatever it knows.
@@ -181,7 +222,10 @@ async fn a_reference_is_good_for_each_call_of_its_tenant_until_it_expires() {
     let info = place.upload(&place.acme, "?name=a.csv", "1,2").await.json();
     let call = || json!({"name": "mirror", "arguments": {"data": info["uri"]}});
     for _ in 0..2 {
-        assert_eq!(place.call(&place.acme, call()).await["ok"]["value"], json!({"data": "/input/a.csv"}));
+        assert_eq!(
+            place.call(&place.acme, call()).await["ok"]["value"],
+            json!({"data": "/input/a.csv"})
+        );
     }
     assert_eq!(place.call(&place.globex, call()).await["refusal"]["kind"], "invalid_arguments");
     place.clock.advance(LIFETIME);
@@ -199,7 +243,8 @@ async fn an_upload_is_read_whole_and_in_ranges_and_deleted() {
         (&json!("input.csv"), &json!("text/csv"), &json!(7))
     );
     // Its bytes would be kept as they are, under a type that they do not have.
-    let packed = place.ask(&place.acme, "POST /v1/artifacts", "Content-Encoding: br\r\n", "1").await;
+    let packed =
+        place.ask(&place.acme, "POST /v1/artifacts", "Content-Encoding: br\r\n", "1").await;
     assert_eq!((packed.status, packed.code().as_str()), (415, "unsupported_encoding"));
     let line = format!("GET /v1/artifacts/{}", info["id"].as_str().unwrap());
     let whole = place.ask(&place.acme, &line, "", "").await;
@@ -207,7 +252,10 @@ async fn an_upload_is_read_whole_and_in_ranges_and_deleted() {
     assert_eq!(whole.header("content-disposition"), Some("attachment; filename=\"input.csv\""));
     assert_eq!(whole.header("x-content-type-options"), Some("nosniff"));
     let part = place.ask(&place.acme, &line, "Range: bytes=2-4\r\n", "").await;
-    assert_eq!((part.status, part.body.as_str(), part.header("content-range")), (206, "2,3", Some("bytes 2-4/7")));
+    assert_eq!(
+        (part.status, part.body.as_str(), part.header("content-range")),
+        (206, "2,3", Some("bytes 2-4/7"))
+    );
     let beyond = place.ask(&place.acme, &line, "Range: bytes=7-\r\n", "").await;
     assert_eq!(
         (beyond.status, beyond.code().as_str(), beyond.header("content-range")),
@@ -234,7 +282,8 @@ async fn an_artifact_is_its_own_tenants() {
         (reply.status, reply.body)
     };
     let foreign = place.ask(&place.globex, &format!("GET /v1/artifacts/{id}"), "", "").await;
-    let unknown = place.ask(&place.globex, &format!("GET /v1/artifacts/{}", "0".repeat(64)), "", "").await;
+    let unknown =
+        place.ask(&place.globex, &format!("GET /v1/artifacts/{}", "0".repeat(64)), "", "").await;
     assert_eq!(foreign.status, 404);
     assert_eq!(without_request_id(foreign), without_request_id(unknown));
     let call = json!({"name": "mirror", "arguments": {"data": info["uri"]}});
@@ -246,10 +295,13 @@ async fn an_artifact_is_its_own_tenants() {
 async fn a_reference_becomes_a_file_and_long_content_a_link() {
     let place = place().await;
     let info = place.upload(&place.acme, "?name=input.csv", "1,2").await.json();
-    let given = place.call(&place.acme, json!({"name": "mirror", "arguments": {"data": info["uri"]}})).await;
+    let given = place
+        .call(&place.acme, json!({"name": "mirror", "arguments": {"data": info["uri"]}}))
+        .await;
     assert_eq!(given["ok"]["value"], json!({"data": "/input/input.csv"}), "{given}");
     for wrong in ["toolcell://artifacts/../x", "/etc/passwd", ""] {
-        let refused = place.call(&place.acme, json!({"name": "mirror", "arguments": {"data": wrong}})).await;
+        let refused =
+            place.call(&place.acme, json!({"name": "mirror", "arguments": {"data": wrong}})).await;
         assert_eq!(refused["refusal"]["faults"][0]["path"], "/data", "{refused}");
     }
     let drawn = place.call(&place.acme, json!({"name": "draw"})).await.to_string();
@@ -270,7 +322,9 @@ async fn a_tenant_has_a_quota_and_what_expires_gives_room() {
     assert_eq!(place.upload(&place.globex, "", &"y".repeat(64)).await.status, 201);
     let too_large = place.upload(&place.acme, "", &"z".repeat(65)).await;
     assert_eq!((too_large.status, too_large.code().as_str()), (413, "body_too_large"));
-    for (query, code) in [("?name=../x", "bad_name"), ("?name=.x", "bad_name"), ("?size=1", "bad_query")] {
+    for (query, code) in
+        [("?name=../x", "bad_name"), ("?name=.x", "bad_name"), ("?size=1", "bad_query")]
+    {
         let refused = place.upload(&place.acme, query, "x").await;
         assert_eq!((refused.status, refused.code().as_str()), (400, code));
     }
@@ -286,13 +340,15 @@ fn what_a_killed_process_left_is_not_counted() {
     let taken = Artifacts::open(dir.path(), options()).unwrap_err().to_string();
     assert!(taken.ends_with("another process uses this directory"), "{taken}");
     drop(store);
-    let tenants = std::fs::read_dir(dir.path()).unwrap().flatten().filter(|entry| entry.path().is_dir());
+    let tenants =
+        std::fs::read_dir(dir.path()).unwrap().flatten().filter(|entry| entry.path().is_dir());
     let tenant = tenants.map(|entry| entry.path()).next().unwrap();
     std::fs::write(tenant.join(".new-0"), [0; 90]).unwrap();
     std::fs::write(tenant.join("f".repeat(64)), [0xff; 90]).unwrap();
     let store = Artifacts::open(dir.path(), options()).unwrap();
     assert!(!tenant.join(".new-0").exists());
-    let ids: Vec<_> = store.list(Some("acme")).into_iter().map(|info| (info.id, info.name)).collect();
+    let ids: Vec<_> =
+        store.list(Some("acme")).into_iter().map(|info| (info.id, info.name)).collect();
     assert_eq!(ids, [(kept.id.clone(), Some("a.txt".to_owned()))]);
     assert_eq!(store.read(Some("acme"), &kept.id).unwrap(), b"kept");
 }

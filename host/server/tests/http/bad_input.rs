@@ -20,19 +20,26 @@ const JSON: &str = "Content-Type: application/json\r\n";
 fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
     let key = format!("Authorization: Bearer {}\r\n", fixture.acme);
     let get = |headers: &str| request("GET /v1/tools", headers, "");
-    let post = |path: &str, body: &str| request(&format!("POST {path}"), &format!("{key}{JSON}"), body);
+    let post =
+        |path: &str, body: &str| request(&format!("POST {path}"), &format!("{key}{JSON}"), body);
     let call = |body: &str| post("/v1/calls", body);
-    let deep = format!(r#"{{"name": "echo", "arguments": {}1{}}}"#, "[".repeat(200), "]".repeat(200));
+    let deep =
+        format!(r#"{{"name": "echo", "arguments": {}1{}}}"#, "[".repeat(200), "]".repeat(200));
     let long = format!(r#"{{"name": "echo", "arguments": {{"n": "{}"}}}}"#, "x".repeat(BODY));
     let bearer = |key: &str| format!("Authorization: Bearer {key}\r\n");
     let chunked = |body: &str| {
-        let head = format!("POST /v1/calls HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{key}{JSON}");
+        let head = format!(
+            "POST /v1/calls HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{key}{JSON}"
+        );
         format!("{head}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len())
     };
-    let hosts = |hosts: &str| format!("GET /v1/tools HTTP/1.1\r\n{hosts}Connection: close\r\n{key}\r\n");
-    let two =
-        r#"{"calls": [{"id": "a", "name": "echo", "arguments": {}}, {"id": "a", "name": "echo", "arguments": {}}]}"#;
-    let five = format!(r#"{{"calls": [{}]}}"#, [r#"{"id": "a", "name": "echo", "arguments": {}}"#; 5].join(","));
+    let hosts =
+        |hosts: &str| format!("GET /v1/tools HTTP/1.1\r\n{hosts}Connection: close\r\n{key}\r\n");
+    let two = r#"{"calls": [{"id": "a", "name": "echo", "arguments": {}}, {"id": "a", "name": "echo", "arguments": {}}]}"#;
+    let five = format!(
+        r#"{{"calls": [{}]}}"#,
+        [r#"{"id": "a", "name": "echo", "arguments": {}}"#; 5].join(",")
+    );
     vec![
         ("a request line that is not HTTP", "GET\r\n\r\n".into()),
         (
@@ -45,13 +52,22 @@ fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
             "a head that is too long, or with more than 100 lines",
             request(&format!("GET /{}", "x".repeat(70_000)), &key, ""),
         ),
-        ("a head that is too long, or with more than 100 lines", get(&format!("{key}{}", "a: b\r\n".repeat(200)))),
+        (
+            "a head that is too long, or with more than 100 lines",
+            get(&format!("{key}{}", "a: b\r\n".repeat(200))),
+        ),
         ("a header line that is malformed or folded", get(&format!("{key}a b: c\r\n"))),
         ("a header line that is malformed or folded", get(&format!("{key}a : b\r\n"))),
         ("a header line that is malformed or folded", get(&format!("{key}a: b\r\n c\r\n"))),
         ("a header line that is malformed or folded", get(&format!("{key}a: b\0c\r\n"))),
-        ("a `Content-Length` that is no number, or several that differ", get("Content-Length: five\r\n")),
-        ("a `Content-Length` that is no number, or several that differ", get("Content-Length: -1\r\n")),
+        (
+            "a `Content-Length` that is no number, or several that differ",
+            get("Content-Length: five\r\n"),
+        ),
+        (
+            "a `Content-Length` that is no number, or several that differ",
+            get("Content-Length: -1\r\n"),
+        ),
         (
             "a `Content-Length` that is no number, or several that differ",
             get("Content-Length: 18446744073709551616\r\n"),
@@ -61,13 +77,19 @@ fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
             get("Content-Length: 1\r\nContent-Length: 2\r\n"),
         ),
         ("a `Transfer-Encoding` other than `chunked`", get("Transfer-Encoding: gzip\r\n")),
-        ("a `Transfer-Encoding` other than `chunked`", get("Transfer-Encoding: chunked, identity\r\n")),
+        (
+            "a `Transfer-Encoding` other than `chunked`",
+            get("Transfer-Encoding: chunked, identity\r\n"),
+        ),
         (
             "a `Transfer-Encoding` other than `chunked`",
             get("Transfer-Encoding: chunked\r\n").replace("HTTP/1.1", "HTTP/1.0"),
         ),
         ("several transfer codings", get("Transfer-Encoding: gzip, chunked\r\n") + "0\r\n\r\n"),
-        ("several transfer codings", get("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n") + "0\r\n\r\n"),
+        (
+            "several transfer codings",
+            get("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n") + "0\r\n\r\n",
+        ),
         (
             "both `Content-Length` and `Transfer-Encoding: chunked`, with a second request behind the chunks",
             chunked(r#"{"name": "echo"}"#).replace("Transfer-", "Content-Length: 3\r\nTransfer-")
@@ -78,12 +100,17 @@ fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
         ("a `Host` that is not listed", hosts("Host: evil.example\r\n")),
         (
             "a `Host` that is not listed",
-            format!("GET http://evil.example/v1/tools HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{key}\r\n"),
+            format!(
+                "GET http://evil.example/v1/tools HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{key}\r\n"
+            ),
         ),
         ("an `Origin` that is not listed", get(&format!("{key}Origin: https://evil.example\r\n"))),
         ("an `Origin` that is not listed", get(&format!("{key}Origin: null\r\n"))),
         ("an `x-request-id` that is not valid", get(&format!("{key}x-request-id: a b\r\n"))),
-        ("an `x-request-id` that is not valid", get(&format!("{key}x-request-id: a\r\nx-request-id: a\r\n"))),
+        (
+            "an `x-request-id` that is not valid",
+            get(&format!("{key}x-request-id: a\r\nx-request-id: a\r\n")),
+        ),
         ("an unknown path", request("GET /v2/tools", &key, "")),
         ("another method", request("DELETE /v1/tools", &key, "")),
         ("no key", get("")),
@@ -99,15 +126,20 @@ fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
         ("a `Content-Type` other than `application/json`", request("POST /v1/calls", &key, "{}")),
         (
             "a `Content-Encoding`, such as `gzip`",
-            call(r#"{"name": "echo"}"#).replace("Content-Type", "Content-Encoding: gzip\r\nContent-Type"),
+            call(r#"{"name": "echo"}"#)
+                .replace("Content-Type", "Content-Encoding: gzip\r\nContent-Type"),
         ),
         ("a body that is too long", call(&long)),
         ("a body that is too long", chunked(&long)),
         (
             "a body that is too long",
-            call(&"x".repeat(9)).replace("Content-Length: 9", "Content-Length: 9223372036854775807"),
+            call(&"x".repeat(9))
+                .replace("Content-Length: 9", "Content-Length: 9223372036854775807"),
         ),
-        ("a body that stops arriving", call(r#"{"name": "echo"}"#).replace("Content-Length: 16", "Content-Length: 17")),
+        (
+            "a body that stops arriving",
+            call(r#"{"name": "echo"}"#).replace("Content-Length: 16", "Content-Length: 17"),
+        ),
         ("a chunked body that is malformed", chunked("{}").replace("2\r\n{}", "zz\r\n{}")),
         ("a body that is not valid JSON", call("{")),
         ("a body that is not valid JSON", call("\u{feff}{\"name\": \"echo\"}")),
@@ -121,12 +153,21 @@ fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
         ("a body of another form", call(r#"{"name": "echo", "limits": {"fuel": -1}}"#)),
         ("a body of another form", call(r#"{"name": "echo", "limits": {"fuel": 1.5}}"#)),
         ("a body of another form", post("/v1/batch", r#"{"calls": [["a", "echo", {}]]}"#)),
-        ("a body of another form", post("/v1/steps", r#"{"calls": [{"name": "echo", "resume": [1, null]}]}"#)),
+        (
+            "a body of another form",
+            post("/v1/steps", r#"{"calls": [{"name": "echo", "resume": [1, null]}]}"#),
+        ),
         ("a body of another form", call(r#"{"name": "echo", "more": 1}"#)),
-        ("a body of another form", post("/v1/steps", r#"{"calls": [{"name": "echo", "resume": 7}]}"#)),
+        (
+            "a body of another form",
+            post("/v1/steps", r#"{"calls": [{"name": "echo", "resume": 7}]}"#),
+        ),
         ("a tool that does not exist, or is not visible", call(r#"{"name": "nope"}"#)),
         ("a tool that does not exist, or is not visible", call(r#"{"name": "hidden"}"#)),
-        ("a tool that does not exist, or is not visible", request("GET /v1/tools/hidden", &key, "")),
+        (
+            "a tool that does not exist, or is not visible",
+            request("GET /v1/tools/hidden", &key, ""),
+        ),
         (
             "a tool that does not exist, or is not visible",
             post("/v1/batch", r#"{"calls": [{"id": "a", "name": "hidden", "arguments": {}}]}"#),
@@ -141,9 +182,15 @@ fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
         ("more calls than a request can have", post("/v1/steps", &five)),
         (
             "an option or a limit that is out of range",
-            post("/v1/batch", r#"{"calls": [{"id": "a", "name": "echo", "arguments": {}}], "max_concurrency": 0}"#),
+            post(
+                "/v1/batch",
+                r#"{"calls": [{"id": "a", "name": "echo", "arguments": {}}], "max_concurrency": 0}"#,
+            ),
         ),
-        ("an option or a limit that is out of range", call(r#"{"name": "echo", "limits": {"fuel": 0}}"#)),
+        (
+            "an option or a limit that is out of range",
+            call(r#"{"name": "echo", "limits": {"fuel": 0}}"#),
+        ),
         (
             "an option or a limit that is out of range",
             post("/v1/steps", r#"{"calls": [], "limits": {"timeout_ms": 0}}"#),
@@ -157,7 +204,11 @@ fn requests(fixture: &Fixture) -> Vec<(&'static str, String)> {
         ("cancelling what does not run", request("DELETE /v1/calls/%20", &key, "")),
         (
             "an `Idempotency-Key` that is not valid, or of a route that honours none",
-            request("POST /v1/calls", &format!("{key}{JSON}Idempotency-Key: a b\r\n"), r#"{"name": "echo"}"#),
+            request(
+                "POST /v1/calls",
+                &format!("{key}{JSON}Idempotency-Key: a b\r\n"),
+                r#"{"name": "echo"}"#,
+            ),
         ),
     ]
 }
@@ -190,7 +241,8 @@ async fn in_some_state(fixture: &mut Fixture) -> Vec<(&'static str, Reply)> {
     replies.push(("an answer that does not fit the tool's question", wrong));
     let state = asked["outcome"]["ask_user"]["state"].as_str().expect("a state");
     let resumed = |tool: &str, arguments: Value, state: &str| {
-        json!({"name": tool, "arguments": arguments, "resume": {"answer": true, "state": state}}).to_string()
+        json!({"name": tool, "arguments": arguments, "resume": {"answer": true, "state": state}})
+            .to_string()
     };
     let (good, changed) = (resumed("ask", json!({}), state), format!("{state}x"));
     for (case, key, body) in [
@@ -208,20 +260,29 @@ async fn in_some_state(fixture: &mut Fixture) -> Vec<(&'static str, Reply)> {
     let key = "Idempotency-Key: one\r\n";
     assert_eq!(fixture.call(&acme, key, echo).await.status, 200);
     let other = r#"{"name": "echo", "arguments": {"n": 1}}"#;
-    replies.push(("an `Idempotency-Key` of another request", fixture.call(&acme, key, other).await));
+    replies
+        .push(("an `Idempotency-Key` of another request", fixture.call(&acme, key, other).await));
 
     let ended = fixture.waiting(&acme, "ended").await;
     assert_eq!(fixture.ask(&acme, "DELETE /v1/calls/ended", "", "").await.status, 202);
     assert_eq!(fixture.waits.recv().await, Some("stopped"));
     ended.await.expect("no panic");
-    replies
-        .push(("cancelling a second time what has ended", fixture.ask(&acme, "DELETE /v1/calls/ended", "", "").await));
+    replies.push((
+        "cancelling a second time what has ended",
+        fixture.ask(&acme, "DELETE /v1/calls/ended", "", "").await,
+    ));
     let mut held = vec![fixture.waiting(&acme, "held").await];
-    replies.push(("an `x-request-id` that is running", fixture.call(&acme, "x-request-id: held\r\n", echo).await));
+    replies.push((
+        "an `x-request-id` that is running",
+        fixture.call(&acme, "x-request-id: held\r\n", echo).await,
+    ));
     let (wait, two) = (r#"{"name": "wait"}"#, "Idempotency-Key: two\r\n");
     held.push(fixture.begin(&acme, "POST /v1/calls", two, wait));
     assert_eq!(fixture.waits.recv().await, Some("started"));
-    replies.push(("an `Idempotency-Key` whose request is running", fixture.call(&acme, two, wait).await));
+    replies.push((
+        "an `Idempotency-Key` whose request is running",
+        fixture.call(&acme, two, wait).await,
+    ));
     while held.len() < IN_FLIGHT {
         let id = format!("held-{}", held.len());
         held.push(fixture.waiting(&acme, &id).await);
@@ -235,8 +296,12 @@ async fn each_row_has_its_status_and_code() {
     let mut fixture = Fixture::start().await;
     let mut replies = Vec::new();
     for (case, bytes) in requests(&fixture) {
-        replies
-            .push((case, send(fixture.address, bytes.as_bytes()).await.unwrap_or_else(|| panic!("{case}: {bytes}"))));
+        replies.push((
+            case,
+            send(fixture.address, bytes.as_bytes())
+                .await
+                .unwrap_or_else(|| panic!("{case}: {bytes}")),
+        ));
     }
     replies.extend(in_some_state(&mut fixture).await);
     replies.extend(cut_off(&fixture).await);
@@ -260,9 +325,13 @@ async fn each_row_has_its_status_and_code() {
                 && problem["request_id"].as_str() == reply.header("x-request-id")
                 && ["type", "title", "detail"].iter().all(|member| problem[member].is_string());
             let has_extras = match reply.status {
-                401 => reply.header("www-authenticate").is_some_and(|value| value.starts_with("Bearer")),
+                401 => reply
+                    .header("www-authenticate")
+                    .is_some_and(|value| value.starts_with("Bearer")),
                 405 => reply.header("allow").is_some(),
-                429 => reply.header("retry-after").is_some() && problem["retry_after_ms"].is_number(),
+                429 => {
+                    reply.header("retry-after").is_some() && problem["retry_after_ms"].is_number()
+                }
                 _ => true,
             };
             if !is_whole || !has_extras {
@@ -286,8 +355,16 @@ async fn a_member_that_does_not_fit_is_named_by_its_path() {
     let whole = "a whole number from 0 to 2^63 - 1 is expected at line 1 column ";
     for (path, body, told) in [
         ("calls", r#"{"name": "echo", "limits": {"fuel": -1}}"#, format!("`limits.fuel`: {whole}")),
-        ("calls", r#"{"name": "echo", "limits": {"timeout_ms": "1s"}}"#, "`limits.timeout_ms`: ".into()),
-        ("calls", r#"{"name": "echo", "limits": {"feul": 1}}"#, "`limits.feul`: unknown field `feul`".into()),
+        (
+            "calls",
+            r#"{"name": "echo", "limits": {"timeout_ms": "1s"}}"#,
+            "`limits.timeout_ms`: ".into(),
+        ),
+        (
+            "calls",
+            r#"{"name": "echo", "limits": {"feul": 1}}"#,
+            "`limits.feul`: unknown field `feul`".into(),
+        ),
         (
             "calls",
             r#"{"name": "echo", "limits": [1, 1]}"#,
@@ -301,15 +378,31 @@ async fn a_member_that_does_not_fit_is_named_by_its_path() {
         ("calls", r#"{"name": "ask", "resume": 7}"#, "`resume`: ".into()),
         ("calls", r#"{"name": 7}"#, "`name`: ".into()),
         ("calls", "{}", "missing field `name`".into()),
-        ("batch", r#"{"calls": [{"id": "a", "name": "echo"}]}"#, "`calls[0]`: missing field `arguments`".into()),
-        ("batch", r#"{"calls": [], "max_concurrency": 0.5}"#, format!("`max_concurrency`: {whole}")),
+        (
+            "batch",
+            r#"{"calls": [{"id": "a", "name": "echo"}]}"#,
+            "`calls[0]`: missing field `arguments`".into(),
+        ),
+        (
+            "batch",
+            r#"{"calls": [], "max_concurrency": 0.5}"#,
+            format!("`max_concurrency`: {whole}"),
+        ),
         (
             "steps",
             r#"{"calls": [{}, {"name": "ask", "resume": {"state": 1}}]}"#,
             "`calls[1].resume`: missing field `answer`".into(),
         ),
-        ("steps", r#"{"calls": [{"name": "ask", "resume": [1, 1]}]}"#, "`calls[0].resume`: ".into()),
-        ("steps", r#"{"calls": [], "memory": {"windows": {"a": -1}}}"#, format!("`memory.windows.a`: {whole}")),
+        (
+            "steps",
+            r#"{"calls": [{"name": "ask", "resume": [1, 1]}]}"#,
+            "`calls[0].resume`: ".into(),
+        ),
+        (
+            "steps",
+            r#"{"calls": [], "memory": {"windows": {"a": -1}}}"#,
+            format!("`memory.windows.a`: {whole}"),
+        ),
     ] {
         let reply = fixture.ask(&fixture.acme, &format!("POST /v1/{path}"), "", body).await;
         let detail = reply.json()["detail"].as_str().unwrap_or_default().to_owned();
@@ -328,16 +421,30 @@ async fn a_hidden_tool_is_answered_as_one_that_does_not_exist() {
     let told = async |key: &str, line: &str, body: &str, name: &str| {
         let reply = fixture.ask(key, line, "x-request-id: same\r\n", body).await;
         let body = reply.body.replace(name, "NAME");
-        let headers: Vec<_> =
-            reply.headers.iter().filter(|(name, _)| !["date", "content-length"].contains(&&**name)).collect();
+        let headers: Vec<_> = reply
+            .headers
+            .iter()
+            .filter(|(name, _)| !["date", "content-length"].contains(&&**name))
+            .collect();
         format!("{} {headers:?} {body}", reply.status)
     };
     // `wait` exists, and this tenant does not see it. `hidden` is hidden from all.
-    for (key, existing, missing) in [(&fixture.globex, "wait", "kuyz"), (&fixture.acme, "hidden", "qqqqqq")] {
+    for (key, existing, missing) in
+        [(&fixture.globex, "wait", "kuyz"), (&fixture.acme, "hidden", "qqqqqq")]
+    {
         let call = |name: &str| format!(r#"{{"name": "{name}"}}"#);
-        let calls = |name: &str| format!(r#"{{"calls": [{{"id": "a", "name": "{name}", "arguments": {{}}}}]}}"#);
+        let calls = |name: &str| {
+            format!(r#"{{"calls": [{{"id": "a", "name": "{name}", "arguments": {{}}}}]}}"#)
+        };
         let answer = |name: &str| calls(name).replace("]}", r#"], "unknown_tools": "answer"}"#);
-        for form in ["POST /v1/calls", "POST /v1/batch", "POST /v1/batch ", "POST /v1/runs", "POST /v1/steps", "GET"] {
+        for form in [
+            "POST /v1/calls",
+            "POST /v1/batch",
+            "POST /v1/batch ",
+            "POST /v1/runs",
+            "POST /v1/steps",
+            "GET",
+        ] {
             let mut told_of = Vec::new();
             for name in [existing, missing] {
                 let (line, body) = match form {
@@ -348,7 +455,9 @@ async fn a_hidden_tool_is_answered_as_one_that_does_not_exist() {
                 };
                 let told = told(key, &line, &body, name).await;
                 // Times differ between any two calls; lengths of the names are those of the client.
-                let told = told.split("\"wall_us\":").map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit()));
+                let told = told
+                    .split("\"wall_us\":")
+                    .map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit()));
                 told_of.push(told.collect::<Vec<_>>().join("\"wall_us\":"));
             }
             assert_eq!(told_of[0], told_of[1], "{form}");
@@ -360,7 +469,11 @@ async fn a_hidden_tool_is_answered_as_one_that_does_not_exist() {
 async fn a_slow_head_and_an_idle_connection_are_closed() {
     let options = ListenOptions::default().with_head_time(std::time::Duration::from_millis(100));
     let fixture = Fixture::with(options).await;
-    for bytes in ["", "GET /health HTTP/1.1\r\nHost: loc", "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /hea"] {
+    for bytes in [
+        "",
+        "GET /health HTTP/1.1\r\nHost: loc",
+        "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /hea",
+    ] {
         let mut stream = TcpStream::connect(fixture.address).await.unwrap();
         stream.write_all(bytes.as_bytes()).await.unwrap();
         let mut text = String::new();
@@ -372,7 +485,11 @@ async fn a_slow_head_and_an_idle_connection_are_closed() {
             is_as_the_page_says("a head that does not arrive in time", Reply::read(&text).as_ref());
         }
     }
-    assert_eq!(fixture.ask(&fixture.acme, "GET /v1/tools", "", "").await.status, 200, "others are served");
+    assert_eq!(
+        fixture.ask(&fixture.acme, "GET /v1/tools", "", "").await.status,
+        200,
+        "others are served"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -380,13 +497,22 @@ async fn pipelined_requests_are_answered_in_order() {
     let fixture = Fixture::start().await;
     let key = format!("Authorization: Bearer {}\r\n", fixture.acme);
     let one = |line: &str| format!("{line} HTTP/1.1\r\nHost: localhost\r\n{key}\r\n");
-    let text = [one("GET /health"), one("GET /v1/nope"), one("GET /version"), request("GET /ready", &key, "")].concat();
+    let text = [
+        one("GET /health"),
+        one("GET /v1/nope"),
+        one("GET /version"),
+        request("GET /ready", &key, ""),
+    ]
+    .concat();
     let mut stream = TcpStream::connect(fixture.address).await.unwrap();
     stream.write_all(text.as_bytes()).await.unwrap();
     let mut answers = String::new();
     stream.read_to_string(&mut answers).await.unwrap();
-    let replies: Vec<_> =
-        answers.split("HTTP/1.1 ").skip(1).map(|answer| Reply::read(&format!("HTTP/1.1 {answer}"))).collect();
+    let replies: Vec<_> = answers
+        .split("HTTP/1.1 ")
+        .skip(1)
+        .map(|answer| Reply::read(&format!("HTTP/1.1 {answer}")))
+        .collect();
     let statuses: Vec<_> = replies.iter().flatten().map(|reply| reply.status).collect();
     assert_eq!(statuses, [200, 404, 200, 200], "{answers}");
     for answered in [0, 2, 3] {

@@ -15,19 +15,31 @@ use crate::fixture::Fixture;
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_are_listed_page_by_page_in_every_format() {
     let fixture = Fixture::start().await;
-    let list = async |query: &str| fixture.ask(&fixture.acme, &format!("GET /v1/tools{query}"), "", "").await.json();
+    let list = async |query: &str| {
+        fixture.ask(&fixture.acme, &format!("GET /v1/tools{query}"), "", "").await.json()
+    };
     let names = |page: &Value| -> Vec<String> {
-        page["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+        page["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
     };
     let first = list("").await;
-    assert_eq!(names(&first), ["ask", "echo"], "sorted by name, two on a page, without the hidden one");
+    assert_eq!(
+        names(&first),
+        ["ask", "echo"],
+        "sorted by name, two on a page, without the hidden one"
+    );
     let next = list(&format!("?cursor={}", first["next_cursor"].as_str().unwrap())).await;
     assert_eq!((names(&next), &next["next_cursor"]), (vec!["wait".to_owned()], &Value::Null));
     for format in ["openai", "openai-responses", "anthropic", "gemini", "mcp", "agui"] {
         let page = list(&format!("?format={format}")).await;
         assert!(page["tools"].to_string().contains("\"Does echo.\""), "{format}: {page}");
     }
-    let one = fixture.ask(&fixture.acme, "GET /v1/tools/echo?format=anthropic", "", "").await.json();
+    let one =
+        fixture.ask(&fixture.acme, "GET /v1/tools/echo?format=anthropic", "", "").await.json();
     assert_eq!(one["input_schema"]["type"], "object", "{one}");
 }
 
@@ -35,14 +47,34 @@ async fn tools_are_listed_page_by_page_in_every_format() {
 async fn a_call_is_answered_with_its_completion_however_it_ended() {
     let fixture = Fixture::start().await;
     for (body, pointer, expected) in [
-        (r#"{"id": "c", "name": "echo", "arguments": {"n": 1.50}}"#, "/outcome/ok/value/n", json!(1.5)),
-        (r#"{"id": "c", "name": "echo", "arguments": "{\"n\": 2}"}"#, "/outcome/ok/value/n", json!(2)),
+        (
+            r#"{"id": "c", "name": "echo", "arguments": {"n": 1.50}}"#,
+            "/outcome/ok/value/n",
+            json!(1.5),
+        ),
+        (
+            r#"{"id": "c", "name": "echo", "arguments": "{\"n\": 2}"}"#,
+            "/outcome/ok/value/n",
+            json!(2),
+        ),
         (r#"{"id": "c", "name": "echo"}"#, "/id", json!("c")),
-        (r#"{"name": "echo", "arguments": {"n": "x"}}"#, "/outcome/refusal/kind", json!("invalid_arguments")),
-        (r#"{"name": "wait", "limits": {"timeout_ms": 1}}"#, "/outcome/tool_error/reason", json!("timeout")),
+        (
+            r#"{"name": "echo", "arguments": {"n": "x"}}"#,
+            "/outcome/refusal/kind",
+            json!("invalid_arguments"),
+        ),
+        (
+            r#"{"name": "wait", "limits": {"timeout_ms": 1}}"#,
+            "/outcome/tool_error/reason",
+            json!("timeout"),
+        ),
     ] {
         let reply = fixture.call(&fixture.acme, "", body).await;
-        assert_eq!((reply.status, reply.json().pointer(pointer)), (200, Some(&expected)), "{body}: {reply:?}");
+        assert_eq!(
+            (reply.status, reply.json().pointer(pointer)),
+            (200, Some(&expected)),
+            "{body}: {reply:?}"
+        );
     }
     let usage = fixture.ask(&fixture.acme, "GET /v1/usage", "", "").await.json();
     assert_eq!(
@@ -93,11 +125,14 @@ async fn a_call_of_a_run_has_the_time_of_its_tool() {
     let named = |name: &str| Tool::native(Definition::new(name, "").unwrap(), time).unwrap();
     let shorter = Limits::unlimited().with_timeout(Duration::from_secs(60));
     registry.register_all([named("long"), named("short").with_limits(shorter)]).unwrap();
-    let executor = Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(600)));
-    let served = Served::new(&registry).with_executor(executor).with_tenant("acme", ServedTenant::default());
+    let executor =
+        Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(600)));
+    let served =
+        Served::new(&registry).with_executor(executor).with_tenant("acme", ServedTenant::default());
     let service = Service::builder(served).build().unwrap();
     let calls = ["long", "short"].map(|name| ToolCall::new(name, name, "{}"));
-    let outcome = service.run(&Principal::new(Some("acme"), "1"), RunRequest::new(calls)).await.unwrap();
+    let outcome =
+        service.run(&Principal::new(Some("acme"), "1"), RunRequest::new(calls)).await.unwrap();
     let told: Vec<_> = outcome.messages.iter().map(|message| message.content.as_str()).collect();
     assert_eq!(told, ["600", "60"]);
 }
@@ -105,9 +140,15 @@ async fn a_call_of_a_run_has_the_time_of_its_tool() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_query_is_told_by_its_parameter() {
     let fixture = Fixture::start().await;
-    for (query, told) in [("page=2", "unknown field `page`"), ("cursor=a&cursor=b", "duplicate field `cursor`")] {
-        let refused = fixture.ask(&fixture.acme, &format!("GET /v1/tools?{query}"), "", "").await.json();
-        assert!(refused["detail"].as_str().is_some_and(|detail| detail.contains(told)), "{refused}");
+    for (query, told) in
+        [("page=2", "unknown field `page`"), ("cursor=a&cursor=b", "duplicate field `cursor`")]
+    {
+        let refused =
+            fixture.ask(&fixture.acme, &format!("GET /v1/tools?{query}"), "", "").await.json();
+        assert!(
+            refused["detail"].as_str().is_some_and(|detail| detail.contains(told)),
+            "{refused}"
+        );
     }
 }
 
@@ -116,18 +157,27 @@ async fn a_bad_query_is_told_by_its_parameter() {
 async fn a_run_is_not_taken_up_again() {
     let fixture = Fixture::start().await;
     let body = r#"{"calls": [{"id": "a", "name": "echo", "arguments": {"n": 1}}]}"#;
-    let run = async |headers: &str| fixture.ask(&fixture.acme, "POST /v1/runs", headers, body).await;
+    let run =
+        async |headers: &str| fixture.ask(&fixture.acme, "POST /v1/runs", headers, body).await;
     let (first, again) = (run("").await, run("Last-Event-ID: 1\r\n").await);
     assert!(first.body.lines().all(|line| !line.starts_with("id:")), "{first:?}");
-    let kinds = |reply: &Reply| reply.events().iter().map(|event| event["type"].clone()).collect::<Vec<_>>();
+    let kinds = |reply: &Reply| {
+        reply.events().iter().map(|event| event["type"].clone()).collect::<Vec<_>>()
+    };
     assert_eq!(kinds(&first), kinds(&again));
-    assert_eq!(fixture.ask(&fixture.acme, "GET /v1/usage", "", "").await.json()["calls"], 2, "both were made");
+    assert_eq!(
+        fixture.ask(&fixture.acme, "GET /v1/usage", "", "").await.json()["calls"],
+        2,
+        "both were made"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_memory_of_a_turn_goes_through_the_client() {
     let fixture = Fixture::start().await;
-    let step = async |body: &Value| fixture.ask(&fixture.acme, "POST /v1/steps", "", &body.to_string()).await.json();
+    let step = async |body: &Value| {
+        fixture.ask(&fixture.acme, "POST /v1/steps", "", &body.to_string()).await.json()
+    };
     let first =
         step(&json!({"calls": [{"name": "echo", "id": "a", "args": {}}], "deliberate": {"allowed": ["echo"]}})).await;
     assert_eq!(first["steps"][0]["success"], true, "{first}");
@@ -175,20 +225,30 @@ async fn an_answer_that_does_not_fit_is_refused_and_the_question_can_be_answered
     let question = &asked["outcome"]["ask_user"];
     assert_eq!(question["answer_schema"], json!({"type": "boolean"}));
     let resumed = |answer: Value| json!({"name": "ask", "resume": {"answer": answer, "state": question["state"]}});
-    let call = async |answer: Value| fixture.call(&fixture.acme, "", &resumed(answer).to_string()).await;
+    let call =
+        async |answer: Value| fixture.call(&fixture.acme, "", &resumed(answer).to_string()).await;
     for _ in 0..2 {
         let wrong = call(json!("no")).await;
         assert_eq!((wrong.status, wrong.code().as_str()), (422, "invalid_answer"), "{wrong:?}");
         let told = wrong.json();
-        assert_eq!(told["detail"], "the answer does not fit the question: expected a boolean, got \"no\"");
+        assert_eq!(
+            told["detail"],
+            "the answer does not fit the question: expected a boolean, got \"no\""
+        );
         assert_eq!(told["hint"], "correct the answer, and send it again with the same state");
         assert_eq!(call(json!(false)).await.json()["outcome"]["ok"]["value"][0], false);
     }
     // Among several calls it is the refusal of its call.
     let mut step = resumed(json!(7));
     step["id"] = "a".into();
-    let told = fixture.ask(&fixture.acme, "POST /v1/steps", "", &json!({"calls": [step]}).to_string()).await;
-    assert_eq!((told.status, &told.json()["steps"][0]["success"]), (200, &json!(false)), "{told:?}");
+    let told = fixture
+        .ask(&fixture.acme, "POST /v1/steps", "", &json!({"calls": [step]}).to_string())
+        .await;
+    assert_eq!(
+        (told.status, &told.json()["steps"][0]["success"]),
+        (200, &json!(false)),
+        "{told:?}"
+    );
     assert!(told.body.contains("the answer does not fit the question"), "{told:?}");
 }
 
@@ -199,21 +259,31 @@ async fn a_cancelled_call_stops_and_only_its_principal_can_cancel_it() {
     let running = fixture.waiting(&acme, "mine").await;
     for key in [&fixture.acme_too, &fixture.globex] {
         let reply = fixture.ask(key, "DELETE /v1/calls/mine", "", "").await;
-        assert_eq!((reply.status, reply.code().as_str()), (404, "not_running"), "another principal");
+        assert_eq!(
+            (reply.status, reply.code().as_str()),
+            (404, "not_running"),
+            "another principal"
+        );
     }
     assert_eq!(fixture.ask(&acme, "DELETE /v1/calls/mine", "", "").await.status, 202);
     assert_eq!(fixture.waits.recv().await, Some("stopped"));
     let answer = running.await.unwrap().unwrap();
-    assert_eq!((answer.status, &answer.json()["outcome"]["tool_error"]["cause"]["status"]), (200, &json!("cancelled")));
+    assert_eq!(
+        (answer.status, &answer.json()["outcome"]["tool_error"]["cause"]["status"]),
+        (200, &json!("cancelled"))
+    );
     assert_eq!(fixture.ask(&acme, "DELETE /v1/calls/mine", "", "").await.status, 404, "twice");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_disconnects_cancels_its_request() {
     let mut fixture = Fixture::start().await;
-    let headers = format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", fixture.acme);
+    let headers =
+        format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", fixture.acme);
     let run = r#"{"calls": [{"id": "a", "name": "wait", "arguments": {}}]}"#;
-    for (line, body) in [("POST /v1/calls", r#"{"name": "wait"}"#), ("POST /v1/batch", run), ("POST /v1/runs", run)] {
+    for (line, body) in
+        [("POST /v1/calls", r#"{"name": "wait"}"#), ("POST /v1/batch", run), ("POST /v1/runs", run)]
+    {
         let mut stream = TcpStream::connect(fixture.address).await.unwrap();
         stream.write_all(request(line, &headers, body).as_bytes()).await.unwrap();
         assert_eq!(fixture.waits.recv().await, Some("started"), "{line}");
@@ -240,13 +310,21 @@ async fn a_request_that_is_sent_again_is_answered_again_and_not_made_again() {
     assert_eq!((other.status, other.header("idempotency-replayed")), (200, None));
     assert_eq!(fixture.ask(&fixture.acme, "GET /v1/usage", "", "").await.json()["calls"], 2);
     // Refused: not kept, and the key is free.
-    assert_eq!(fixture.call(&fixture.acme, "Idempotency-Key: r\r\n", r#"{"name": "nope"}"#).await.status, 404);
+    assert_eq!(
+        fixture.call(&fixture.acme, "Idempotency-Key: r\r\n", r#"{"name": "nope"}"#).await.status,
+        404
+    );
     assert_eq!(fixture.call(&fixture.acme, "Idempotency-Key: r\r\n", call).await.status, 200);
     fixture.clock.advance(std::time::Duration::from_secs(3601));
-    assert_eq!(fixture.call(&fixture.acme, key, call).await.header("idempotency-replayed"), None, "it has expired");
+    assert_eq!(
+        fixture.call(&fixture.acme, key, call).await.header("idempotency-replayed"),
+        None,
+        "it has expired"
+    );
 
     // With a key the request outlives its connection, and can be cancelled.
-    let headers = format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", fixture.acme);
+    let headers =
+        format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", fixture.acme);
     let more = "Idempotency-Key: w\r\nx-request-id: w\r\n";
     let wait = r#"{"name": "wait"}"#;
     let mut stream = TcpStream::connect(fixture.address).await.unwrap();
@@ -255,7 +333,10 @@ async fn a_request_that_is_sent_again_is_answered_again_and_not_made_again() {
     assert_eq!(fixture.waits.recv().await, Some("started"));
     stream.shutdown().await.unwrap();
     let _ = stream.read_to_end(&mut Vec::new()).await;
-    assert_eq!(fixture.call(&fixture.acme, "Idempotency-Key: w\r\n", wait).await.code(), "idempotency_in_flight");
+    assert_eq!(
+        fixture.call(&fixture.acme, "Idempotency-Key: w\r\n", wait).await.code(),
+        "idempotency_in_flight"
+    );
     assert_eq!(fixture.ask(&fixture.acme, "DELETE /v1/calls/w", "", "").await.status, 202);
     assert_eq!(fixture.waits.recv().await, Some("stopped"));
 }
@@ -265,20 +346,32 @@ async fn a_request_that_is_sent_again_is_answered_again_and_not_made_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_is_sent_again_is_answered_again_and_not_made_again() {
     let fixture = Fixture::start().await;
-    let calls = async || fixture.ask(&fixture.acme, "GET /v1/usage", "", "").await.json()["calls"].as_u64();
+    let calls =
+        async || fixture.ask(&fixture.acme, "GET /v1/usage", "", "").await.json()["calls"].as_u64();
     let call = |member: &str, id: &str| json!({"name": "echo", "id": id, member: {"n": 1}});
-    let lines =
-        [("POST /v1/batch", "arguments", "/messages/0/content"), ("POST /v1/steps", "args", "/steps/0/success")];
+    let lines = [
+        ("POST /v1/batch", "arguments", "/messages/0/content"),
+        ("POST /v1/steps", "args", "/steps/0/success"),
+    ];
     for (at, (line, member, pointer)) in (1..).zip(lines) {
         let key = format!("Idempotency-Key: {at}\r\n");
         let body = json!({"calls": [call(member, "a"), call(member, "b")]}).to_string();
-        let send = async |headers: &str, body: &str| fixture.ask(&fixture.acme, line, headers, body).await;
+        let send =
+            async |headers: &str, body: &str| fixture.ask(&fixture.acme, line, headers, body).await;
         let first = send(&key, &body).await;
-        assert_eq!((first.status, first.header("idempotency-replayed")), (200, None), "{line}: {first:?}");
+        assert_eq!(
+            (first.status, first.header("idempotency-replayed")),
+            (200, None),
+            "{line}: {first:?}"
+        );
         assert!(first.json().pointer(pointer).is_some(), "{line}: {first:?}");
         assert_eq!(calls().await, Some(at * 2), "{line}");
         let again = send(&key, &body).await;
-        assert_eq!((again.status, again.header("idempotency-replayed")), (200, Some("true")), "{line}: {again:?}");
+        assert_eq!(
+            (again.status, again.header("idempotency-replayed")),
+            (200, Some("true")),
+            "{line}: {again:?}"
+        );
         assert_eq!(again.body, first.body, "{line}");
         let other = json!({"calls": [call(member, "c")]}).to_string();
         assert_eq!(send(&key, &other).await.code(), "idempotency_mismatch", "{line}");
@@ -298,7 +391,9 @@ async fn a_run_that_is_sent_again_is_answered_again_and_not_made_again() {
 async fn the_api_describes_itself() {
     let fixture = Fixture::start().await;
     let get = async |path: &str| {
-        crate::client::send(fixture.address, request(&format!("GET {path}"), "", "").as_bytes()).await.unwrap()
+        crate::client::send(fixture.address, request(&format!("GET {path}"), "", "").as_bytes())
+            .await
+            .unwrap()
     };
     let document = get("/openapi.json").await.json();
     assert_eq!(document["openapi"], "3.1.0");
@@ -306,12 +401,20 @@ async fn the_api_describes_itself() {
     for (path, methods) in document["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
             let row = format!("| `{} {path}` |", method.to_uppercase());
-            assert!(page.contains(&row) || path == "/openapi.json", "docs/http.md has no row {row}");
+            assert!(
+                page.contains(&row) || path == "/openapi.json",
+                "docs/http.md has no row {row}"
+            );
             let is_secured = operation["security"] == json!([{"bearer": []}]);
             // A path without a key needs one if and only if the document says so.
             let reply = crate::client::send(
                 fixture.address,
-                request(&format!("{} {}", method.to_uppercase(), path.replace(['{', '}'], "")), "", "").as_bytes(),
+                request(
+                    &format!("{} {}", method.to_uppercase(), path.replace(['{', '}'], "")),
+                    "",
+                    "",
+                )
+                .as_bytes(),
             )
             .await
             .unwrap();
@@ -326,12 +429,23 @@ async fn the_api_describes_itself() {
         assert!(operation.is_object(), "the document has no `{method} /{path}`");
         paths += 1;
     }
-    let operations = document["paths"].as_object().unwrap().values().map(|path| path.as_object().unwrap().len());
-    assert_eq!(paths + 1, operations.sum::<usize>(), "each path but that of the document has one row");
+    let operations =
+        document["paths"].as_object().unwrap().values().map(|path| path.as_object().unwrap().len());
+    assert_eq!(
+        paths + 1,
+        operations.sum::<usize>(),
+        "each path but that of the document has one row"
+    );
     assert_eq!(get("/health").await.json(), json!({"status": "ok"}));
-    assert_eq!(get("/ready").await.json(), json!({"ready": true, "problems": {}, "authentication": "required"}));
+    assert_eq!(
+        get("/ready").await.json(),
+        json!({"ready": true, "problems": {}, "authentication": "required"})
+    );
     fixture.service.report("configuration", Some("it has no tools".into()));
     let ready = get("/ready").await;
-    assert_eq!((ready.status, &ready.json()["problems"]["configuration"]), (503, &json!("it has no tools")));
+    assert_eq!(
+        (ready.status, &ready.json()["problems"]["configuration"]),
+        (503, &json!("it has no tools"))
+    );
     assert!(Json::parse(get("/version").await.body).is_ok());
 }

@@ -21,7 +21,9 @@ const WAIT: &str = r#"{"name": "wait"}"#;
 async fn calls_that_are_cancelled_at_any_moment_leave_nothing() {
     let mut fixture = Fixture::start().await;
     let random = Mutex::new(fastrand::Rng::with_seed(SEED));
-    let cancel = async |key: &str, id: &str| fixture.ask(key, &format!("DELETE /v1/calls/{id}"), "", "").await.status;
+    let cancel = async |key: &str, id: &str| {
+        fixture.ask(key, &format!("DELETE /v1/calls/{id}"), "", "").await.status
+    };
     let one = async |number: usize| {
         let roll = |sides: u8| random.lock().u8(..sides);
         let (id, key) = (format!("call-{number}"), &*fixture.acme);
@@ -30,9 +32,14 @@ async fn calls_that_are_cancelled_at_any_moment_leave_nothing() {
         let (leaves, pause, again) = (roll(4) == 0, roll(16), roll(2) == 0);
         let named = format!("x-request-id: {id}\r\n");
         if leaves {
-            let headers = format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n{named}");
-            let mut stream = TcpStream::connect(fixture.address).await.expect("it accepts connections");
-            stream.write_all(request("POST /v1/calls", &headers, WAIT).as_bytes()).await.expect("it is sent");
+            let headers =
+                format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n{named}");
+            let mut stream =
+                TcpStream::connect(fixture.address).await.expect("it accepts connections");
+            stream
+                .write_all(request("POST /v1/calls", &headers, WAIT).as_bytes())
+                .await
+                .expect("it is sent");
             for _ in 0..pause {
                 yield_now().await;
             }
@@ -72,10 +79,16 @@ async fn calls_that_are_cancelled_at_any_moment_leave_nothing() {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, over).await.expect("each tool that began has ended, and each place is given back");
+    tokio::time::timeout(PATIENCE, over)
+        .await
+        .expect("each tool that began has ended, and each place is given back");
     let usage = fixture.ask(&fixture.acme, "GET /v1/usage", "", "").await.json();
     assert_eq!(usage["running"], 0, "{usage}");
     for _ in 0..=IN_FLIGHT {
-        assert_eq!(fixture.call(&fixture.acme, "", r#"{"name": "echo"}"#).await.status, 200, "its places are free");
+        assert_eq!(
+            fixture.call(&fixture.acme, "", r#"{"name": "echo"}"#).await.status,
+            200,
+            "its places are free"
+        );
     }
 }

@@ -20,9 +20,12 @@ impl Reply {
         let (head, body) = text.split_once("\r\n\r\n")?;
         let mut lines = head.lines();
         let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
-        let headers: Vec<(String, String)> =
-            lines.filter_map(|line| line.split_once(": ")).map(|(name, value)| (name.into(), value.into())).collect();
-        let is_chunked = headers.iter().any(|(name, value)| name == "transfer-encoding" && value == "chunked");
+        let headers: Vec<(String, String)> = lines
+            .filter_map(|line| line.split_once(": "))
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
+        let is_chunked =
+            headers.iter().any(|(name, value)| name == "transfer-encoding" && value == "chunked");
         let body = if is_chunked { unchunked(body) } else { body.to_owned() };
         Some(Self { status, headers, body })
     }
@@ -65,8 +68,11 @@ fn unchunked(mut rest: &str) -> String {
 
 /// A request: its line, its headers but `Host` and `Connection`, its body.
 pub(crate) fn request(line: &str, headers: &str, body: &str) -> String {
-    let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
-    format!("{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{length}{headers}\r\n{body}")
+    let length =
+        if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+    format!(
+        "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{length}{headers}\r\n{body}"
+    )
 }
 
 /// Sends bytes, and reads until the server closes the connection.

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 
 use toolcell_server::mcp::{McpOptions, routes};
-use toolcell_server::{ApiKeyStore, Authenticator, HttpOptions, HttpServer, ListenOptions, Service};
+use toolcell_server::{
+    ApiKeyStore, Authenticator, HttpOptions, HttpServer, ListenOptions, Service,
+};
 
 use crate::client::{Reply, request, send};
 use crate::fixture::{served, tools};
@@ -20,7 +22,8 @@ async fn start(http: HttpOptions) -> (SocketAddr, String, tempfile::TempDir) {
     let key = keys.add("acme").expect("a fixture").key.expose().to_owned();
     let options = ListenOptions::default().with_http(http);
     let options = options.with_protected(routes(service.clone(), McpOptions::default()));
-    let server = HttpServer::bind(service, Authenticator::api_keys(keys), options).await.expect("a fixture");
+    let server =
+        HttpServer::bind(service, Authenticator::api_keys(keys), options).await.expect("a fixture");
     let address = server.address();
     tokio::spawn(server.serve(std::future::pending()));
     (address, key, dir)
@@ -46,15 +49,29 @@ fn is_for_the_listed_origin(reply: &Reply) {
 async fn a_page_of_a_listed_origin_asks_without_a_key_what_it_can_send() {
     let (address, ..) = start(HttpOptions::default().with_origin(LISTED)).await;
     for path in ["/v1/calls", "/v1/artifacts/abc", "/mcp", "/health"] {
-        for wanted in ["", "Access-Control-Request-Headers: authorization, mcp-param-city, Mcp-Param-Day, cookie\r\n"] {
-            let headers = format!("Origin: {LISTED}\r\nAccess-Control-Request-Method: POST\r\n{wanted}");
+        for wanted in [
+            "",
+            "Access-Control-Request-Headers: authorization, mcp-param-city, Mcp-Param-Day, cookie\r\n",
+        ] {
+            let headers =
+                format!("Origin: {LISTED}\r\nAccess-Control-Request-Method: POST\r\n{wanted}");
             let reply = ask(address, &format!("OPTIONS {path}"), &headers, "").await;
             assert_eq!((reply.status, &*reply.body), (204, ""), "{path}: {reply:?}");
             is_for_the_listed_origin(&reply);
-            assert_eq!(words(&reply, "access-control-allow-methods"), ["GET", "HEAD", "POST", "DELETE"]);
+            assert_eq!(
+                words(&reply, "access-control-allow-methods"),
+                ["GET", "HEAD", "POST", "DELETE"]
+            );
             assert_eq!(reply.header("access-control-max-age"), Some("7200"));
             let sent = words(&reply, "access-control-allow-headers");
-            for name in ["authorization", "content-type", "idempotency-key", "mcp-session-id", "range", "traceparent"] {
+            for name in [
+                "authorization",
+                "content-type",
+                "idempotency-key",
+                "mcp-session-id",
+                "range",
+                "traceparent",
+            ] {
                 assert!(sent.contains(&name), "{name}: {sent:?}");
             }
             for name in ["mcp-param-city", "mcp-param-day"] {
@@ -89,7 +106,13 @@ async fn a_page_of_a_listed_origin_reads_every_answer_problems_too() {
         assert_eq!(reply.status, status, "{line}: {reply:?}");
         is_for_the_listed_origin(&reply);
         let read = words(&reply, "access-control-expose-headers");
-        for name in ["x-request-id", "mcp-session-id", "retry-after", "www-authenticate", "idempotency-replayed"] {
+        for name in [
+            "x-request-id",
+            "mcp-session-id",
+            "retry-after",
+            "www-authenticate",
+            "idempotency-replayed",
+        ] {
             assert!(read.contains(&name), "{name}: {read:?}");
         }
     }
@@ -108,7 +131,11 @@ async fn an_origin_is_compared_without_its_spelling() {
         let headers = format!("Origin: {asking}\r\nAccess-Control-Request-Method: POST\r\n");
         let reply = ask(address, "OPTIONS /v1/calls", &headers, "").await;
         assert_eq!(reply.status, status, "{listed} {asking}: {reply:?}");
-        assert_eq!(reply.header(ALLOW_ORIGIN), (status == 204).then_some(asking), "{listed} {asking}");
+        assert_eq!(
+            reply.header(ALLOW_ORIGIN),
+            (status == 204).then_some(asking),
+            "{listed} {asking}"
+        );
     }
     // A page of the server itself, whose browser leaves the default port out of one of the two.
     let (address, key, _dir) = start(HttpOptions::default()).await;
@@ -119,7 +146,8 @@ async fn an_origin_is_compared_without_its_spelling() {
         ("localhost:80", "https://localhost", 403),
     ] {
         let headers = format!("Authorization: Bearer {key}\r\nOrigin: {origin}\r\n");
-        let sent = request("GET /v1/tools", &headers, "").replace("Host: localhost\r\n", &format!("Host: {host}\r\n"));
+        let sent = request("GET /v1/tools", &headers, "")
+            .replace("Host: localhost\r\n", &format!("Host: {host}\r\n"));
         let reply = send(address, sent.as_bytes()).await.expect("a response");
         assert_eq!(reply.status, status, "{host} {origin}: {reply:?}");
     }
@@ -132,13 +160,29 @@ async fn another_origin_is_refused_and_without_one_nothing_is_said_of_pages() {
     let preflight = "Access-Control-Request-Method: POST\r\n";
     let own = format!("http://localhost:{}", address.port());
     let host = |line: &str, headers: &str, body: &str| {
-        request(line, headers, body).replace("Host: localhost\r\n", &format!("Host: localhost:{}\r\n", address.port()))
+        request(line, headers, body)
+            .replace("Host: localhost\r\n", &format!("Host: localhost:{}\r\n", address.port()))
     };
     for path in ["/v1/calls", "/mcp", "/health"] {
-        for other in ["http://localhost:3001", "https://localhost:3000", "http://localhost:3000.evil.example", "null"] {
+        for other in [
+            "http://localhost:3001",
+            "https://localhost:3000",
+            "http://localhost:3000.evil.example",
+            "null",
+        ] {
             for (line, more) in [("OPTIONS", preflight), ("POST", &*key)] {
-                let reply = ask(address, &format!("{line} {path}"), &format!("Origin: {other}\r\n{more}"), "").await;
-                assert_eq!((reply.status, &*reply.code()), (403, "wrong_origin"), "{line} {path} {other}");
+                let reply = ask(
+                    address,
+                    &format!("{line} {path}"),
+                    &format!("Origin: {other}\r\n{more}"),
+                    "",
+                )
+                .await;
+                assert_eq!(
+                    (reply.status, &*reply.code()),
+                    (403, "wrong_origin"),
+                    "{line} {path} {other}"
+                );
                 assert_eq!(reply.header(ALLOW_ORIGIN), None, "{reply:?}");
             }
         }
@@ -148,11 +192,16 @@ async fn another_origin_is_refused_and_without_one_nothing_is_said_of_pages() {
         assert_eq!((reply.status, reply.header(ALLOW_ORIGIN)), (403, None), "{reply:?}");
     }
     for origin in [String::new(), format!("Origin: {own}\r\n")] {
-        let reply = send(address, host("POST /v1/calls", &format!("{key}{origin}"), ECHO).as_bytes()).await;
+        let reply =
+            send(address, host("POST /v1/calls", &format!("{key}{origin}"), ECHO).as_bytes()).await;
         let reply = reply.expect("a response");
         assert_eq!((reply.status, reply.header(ALLOW_ORIGIN)), (200, None), "{origin}: {reply:?}");
         assert_eq!(reply.header("vary"), Some("origin"), "an answer for another origin differs");
-        let reply = send(address, host("OPTIONS /v1/calls", &format!("{origin}{preflight}"), "").as_bytes()).await;
+        let reply = send(
+            address,
+            host("OPTIONS /v1/calls", &format!("{origin}{preflight}"), "").as_bytes(),
+        )
+        .await;
         assert_eq!(reply.expect("a response").status, 405, "{origin}");
     }
 }
@@ -162,7 +211,11 @@ async fn a_server_without_listed_origins_says_nothing_of_pages() {
     let (address, key, _dir) = start(HttpOptions::default()).await;
     let headers = format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n");
     let reply = ask(address, "POST /v1/calls", &headers, ECHO).await;
-    assert_eq!((reply.status, reply.header(ALLOW_ORIGIN), reply.header("vary")), (200, None, None), "{reply:?}");
+    assert_eq!(
+        (reply.status, reply.header(ALLOW_ORIGIN), reply.header("vary")),
+        (200, None, None),
+        "{reply:?}"
+    );
     let headers = format!("Origin: {LISTED}\r\nAccess-Control-Request-Method: POST\r\n");
     assert_eq!(ask(address, "OPTIONS /v1/calls", &headers, "").await.status, 403);
 }

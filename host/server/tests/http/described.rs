@@ -12,7 +12,8 @@ fn document() -> Value {
 fn each_response_has_a_description() {
     let document = document();
     let paths = document["paths"].as_object().expect("paths");
-    let operations: Vec<_> = paths.values().flat_map(|path| path.as_object().expect("operations")).collect();
+    let operations: Vec<_> =
+        paths.values().flat_map(|path| path.as_object().expect("operations")).collect();
     assert!(operations.len() > 10);
     for (method, operation) in operations {
         for (status, response) in operation["responses"].as_object().expect("responses") {
@@ -32,7 +33,8 @@ fn answers_of_calls_and_lists_have_a_schema() {
         ("/v1/tools", "get", "application/json", "Tools"),
         ("/v1/tools/{name}", "get", "application/json", "ListedTool"),
     ] {
-        let schema = &document["paths"][path][method]["responses"]["200"]["content"][media]["schema"];
+        let schema =
+            &document["paths"][path][method]["responses"]["200"]["content"][media]["schema"];
         assert_eq!(*schema, json!({"$ref": format!("#/components/schemas/{expected}")}), "{path}");
     }
 }
@@ -58,7 +60,9 @@ fn every_example_of_the_pages_fits_its_schema() {
     let mut components = document()["components"].clone();
     close(&mut components["schemas"]);
     let mut fitting = BTreeMap::new();
-    for page in [include_str!("../../../../docs/json.md"), include_str!("../../../../docs/events.md")] {
+    for page in
+        [include_str!("../../../../docs/json.md"), include_str!("../../../../docs/events.md")]
+    {
         let mut form = None;
         for line in page.lines() {
             if let Some(name) = line.strip_prefix("```") {
@@ -70,10 +74,13 @@ fn every_example_of_the_pages_fits_its_schema() {
                 continue;
             }
             // What only the library has.
-            let Some(name) = form.filter(|name| !["ResultView", "StepEvent", "Statistics"].contains(name)) else {
+            let Some(name) =
+                form.filter(|name| !["ResultView", "StepEvent", "Statistics"].contains(name))
+            else {
                 continue;
             };
-            let schema = json!({"$ref": format!("#/components/schemas/{name}"), "components": components});
+            let schema =
+                json!({"$ref": format!("#/components/schemas/{name}"), "components": components});
             let schema = jsonschema::validator_for(&schema).expect("a schema");
             let example: Value = serde_json::from_str(line).expect("JSON");
             if let Err(error) = schema.validate(&example) {
@@ -82,7 +89,9 @@ fn every_example_of_the_pages_fits_its_schema() {
             *fitting.entry(name).or_insert(0) += 1;
         }
     }
-    for name in ["Completion", "Outcome", "Usage", "Definition", "RunOutcome", "Halted", "Step", "Event"] {
+    for name in
+        ["Completion", "Outcome", "Usage", "Definition", "RunOutcome", "Halted", "Step", "Event"]
+    {
         assert!(fitting.contains_key(name), "no example of {name}: {fitting:?}");
     }
 }

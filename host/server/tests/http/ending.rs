@@ -16,12 +16,17 @@ const BODY: &str = r#"{"name": "echo", "arguments": {}}"#;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_runs_too_long_is_cancelled_and_still_answered() {
-    let mut fixture = Fixture::with(ListenOptions::default().with_drain(Duration::from_millis(50))).await;
+    let mut fixture =
+        Fixture::with(ListenOptions::default().with_drain(Duration::from_millis(50))).await;
     let acme = fixture.acme.clone();
     let running = fixture.waiting(&acme, "long").await;
     fixture.shut_down();
     let answer = running.await.unwrap().unwrap();
-    assert_eq!(answer.json()["outcome"]["tool_error"]["cause"]["status"], "cancelled", "{answer:?}");
+    assert_eq!(
+        answer.json()["outcome"]["tool_error"]["cause"]["status"],
+        "cancelled",
+        "{answer:?}"
+    );
     fixture.ended().await;
 }
 
@@ -35,7 +40,9 @@ async fn a_server_is_not_ready_before_it_refuses_requests() {
         tokio::task::yield_now().await;
     }
     assert_eq!(fixture.call(&fixture.acme, "", BODY).await.status, 200);
-    let mut fixture = Fixture::with(ListenOptions::default().with_shutdown_delay(Duration::from_millis(10))).await;
+    let mut fixture =
+        Fixture::with(ListenOptions::default().with_shutdown_delay(Duration::from_millis(10)))
+            .await;
     fixture.shut_down();
     fixture.ended().await;
 }
@@ -75,7 +82,8 @@ async fn a_server_that_shuts_down_waits_for_its_requests_and_takes_no_new_ones()
     assert!(matches!(refused, Err(Refused::Draining)), "{refused:?}");
     assert_eq!(service.running(), 1, "the request that ran goes on");
     let id = "long".parse().unwrap();
-    let principal = fixture.keys.list().unwrap().into_iter().find(|key| key.tenant == "acme").unwrap();
+    let principal =
+        fixture.keys.list().unwrap().into_iter().find(|key| key.tenant == "acme").unwrap();
     service.cancel(&Principal::new(Some("acme"), &format!("key:{}", principal.id)), &id).unwrap();
     let answer = running.await.unwrap().unwrap();
     assert_eq!((answer.status, &answer.json()["tool"]), (200, &json!("wait")));

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use toolcell::{Component, Engine, Registry};
 use toolcell_server::{
-    ApiKeyStore, ArtifactOptions, Artifacts, Authenticator, HttpServer, ListenOptions, Served, ServedTenant, Service,
+    ApiKeyStore, ArtifactOptions, Artifacts, Authenticator, HttpServer, ListenOptions, Served,
+    ServedTenant, Service,
 };
 
 use crate::client::{request, send};
@@ -11,18 +12,22 @@ use crate::client::{request, send};
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_is_read_by_the_component_of_its_tenant_only() {
     let engine = Engine::builder().build().expect("an engine");
-    let component = Component::load(&engine, toolcell_test_guests::bytes("reader")).await.expect("a component");
+    let component =
+        Component::load(&engine, toolcell_test_guests::bytes("reader")).await.expect("a component");
     let registry = Registry::new();
     registry.register_all(component.tools().iter().cloned()).expect("names of their own");
     let dir = tempfile::tempdir().expect("a directory");
-    let artifacts = Artifacts::open(&dir.path().join("artifacts"), ArtifactOptions::default()).expect("a store");
+    let artifacts = Artifacts::open(&dir.path().join("artifacts"), ArtifactOptions::default())
+        .expect("a store");
     let served = Served::new(&registry)
         .with_tenant("acme", ServedTenant::default())
         .with_tenant("globex", ServedTenant::default());
     let service = Service::builder(served).with_artifacts(artifacts).build().expect("a service");
     let keys = ApiKeyStore::open(dir.path().join("keys.json")).expect("a store");
-    let [acme, globex] = ["acme", "globex"].map(|name| keys.add(name).expect("a key").key.expose().to_owned());
-    let server = HttpServer::bind(service, Authenticator::api_keys(keys), ListenOptions::default()).await;
+    let [acme, globex] =
+        ["acme", "globex"].map(|name| keys.add(name).expect("a key").key.expose().to_owned());
+    let server =
+        HttpServer::bind(service, Authenticator::api_keys(keys), ListenOptions::default()).await;
     let server = server.expect("a server");
     let address = server.address();
     tokio::spawn(server.serve(std::future::pending()));
@@ -38,6 +43,10 @@ async fn an_upload_is_read_by_the_component_of_its_tenant_only() {
     assert_eq!(call(&acme, &uploaded["uri"]).await["ok"]["value"], "1,2");
     assert_eq!(call(&globex, &uploaded["uri"]).await["refusal"]["kind"], "invalid_arguments");
     for path in ["/input/a.csv", "/etc/passwd"] {
-        assert_eq!(call(&acme, &json!(path)).await["refusal"]["kind"], "invalid_arguments", "{path}");
+        assert_eq!(
+            call(&acme, &json!(path)).await["refusal"]["kind"],
+            "invalid_arguments",
+            "{path}"
+        );
     }
 }

@@ -10,8 +10,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use toolcell::{Definition, Invocation, ManualClock, Outcome, Question, Registry, Sealer, Tool};
 use toolcell_server::{
-    ApiKeyStore, Authenticator, HttpOptions, HttpServer, ListenOptions, Quota, Served, ServedTenant, Service,
-    ServiceLimits,
+    ApiKeyStore, Authenticator, HttpOptions, HttpServer, ListenOptions, Quota, Served,
+    ServedTenant, Service, ServiceLimits,
 };
 
 use crate::client::{Reply, request, send};
@@ -58,14 +58,18 @@ impl Drop for Waiting {
 pub(crate) fn tools() -> (Registry, mpsc::UnboundedReceiver<&'static str>) {
     let named = |name: &str| Definition::new(name, format!("Does {name}.")).expect("a fixture");
     let (told, waits) = mpsc::unbounded_channel();
-    let echo = named("echo").with_parameters(json!({"type": "object", "properties": {"n": {"type": "number"}}}));
+    let echo = named("echo")
+        .with_parameters(json!({"type": "object", "properties": {"n": {"type": "number"}}}));
     let ask = async |_: Value, call: Arc<Invocation>| match &call.context.resume {
         None => Outcome::AskUser(
-            Question::new("Really?").with_answer_schema(json!({"type": "boolean"})).with_state(json!({"secret": 7})),
+            Question::new("Really?")
+                .with_answer_schema(json!({"type": "boolean"}))
+                .with_state(json!({"secret": 7})),
         ),
-        Some(resume) => {
-            Outcome::ok(json!([resume.answer.to_value(), resume.state.as_ref().map(|state| state.to_value())]))
-        }
+        Some(resume) => Outcome::ok(json!([
+            resume.answer.to_value(),
+            resume.state.as_ref().map(|state| state.to_value())
+        ])),
     };
     let wait = move |_: Value| {
         let waiting = Waiting(told.clone());
@@ -93,7 +97,10 @@ pub(crate) fn served(registry: &Registry) -> Served {
     Served::new(registry)
         .with_tenant("acme", ServedTenant::default())
         .with_tenant("globex", ServedTenant::default().with_tools(["echo"]))
-        .with_tenant("small", ServedTenant::default().with_quota(Quota::default().with_calls_per_minute(2)))
+        .with_tenant(
+            "small",
+            ServedTenant::default().with_quota(Quota::default().with_calls_per_minute(2)),
+        )
 }
 
 impl Fixture {
@@ -102,17 +109,22 @@ impl Fixture {
     }
 
     pub(crate) async fn with(options: ListenOptions) -> Self {
-        let http = HttpOptions::default().with_body(BODY).with_body_idle(Duration::from_millis(100));
+        let http =
+            HttpOptions::default().with_body(BODY).with_body_idle(Duration::from_millis(100));
         Self::with_http(options, http).await
     }
 
     pub(crate) async fn with_http(options: ListenOptions, http: HttpOptions) -> Self {
         let (registry, waits) = tools();
         let clock = ManualClock::new();
-        let limits = ServiceLimits::default().with_in_flight(2 * IN_FLIGHT).with_calls_per_request(4).with_page(2);
+        let limits = ServiceLimits::default()
+            .with_in_flight(2 * IN_FLIGHT)
+            .with_calls_per_request(4)
+            .with_page(2);
         let day = Arc::new(AtomicU64::new(1));
         let days = Arc::clone(&day);
-        let hours = move || UNIX_EPOCH + Duration::from_secs(25 * 60 * 60 * days.load(Ordering::Relaxed));
+        let hours =
+            move || UNIX_EPOCH + Duration::from_secs(25 * 60 * 60 * days.load(Ordering::Relaxed));
         let service = Service::builder(served(&registry))
             .with_sealer(Sealer::generate().expect("a fixture").with_clock(hours))
             .with_clock(clock.clone())
@@ -165,15 +177,27 @@ impl Fixture {
     }
 
     /// Begins a request in a task.
-    pub(crate) fn begin(&self, key: &str, line: &str, headers: &str, body: &str) -> JoinHandle<Option<Reply>> {
-        let headers = format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n{headers}");
+    pub(crate) fn begin(
+        &self,
+        key: &str,
+        line: &str,
+        headers: &str,
+        body: &str,
+    ) -> JoinHandle<Option<Reply>> {
+        let headers =
+            format!("Authorization: Bearer {key}\r\nContent-Type: application/json\r\n{headers}");
         let (address, bytes) = (self.address, request(line, &headers, body));
         tokio::spawn(async move { send(address, bytes.as_bytes()).await })
     }
 
     /// Begins a call of `wait` with this request id, and returns when it runs.
     pub(crate) async fn waiting(&mut self, key: &str, id: &str) -> JoinHandle<Option<Reply>> {
-        let running = self.begin(key, "POST /v1/calls", &format!("x-request-id: {id}\r\n"), r#"{"name": "wait"}"#);
+        let running = self.begin(
+            key,
+            "POST /v1/calls",
+            &format!("x-request-id: {id}\r\n"),
+            r#"{"name": "wait"}"#,
+        );
         assert_eq!(self.waits.recv().await, Some("started"));
         running
     }

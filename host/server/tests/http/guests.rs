@@ -9,10 +9,12 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use toolcell::kv::SqliteStore;
 use toolcell::{
-    Component, Engine, Executor, Grants, Limits, ManualClock, Missing, Overlay, Placement, Registry, Tenant, ToolCall,
+    Component, Engine, Executor, Grants, Limits, ManualClock, Missing, Overlay, Placement,
+    Registry, Tenant, ToolCall,
 };
 use toolcell_server::{
-    ApiKeyStore, Authenticator, CallRequest, HttpServer, ListenOptions, Principal, Quota, Served, ServedTenant, Service,
+    ApiKeyStore, Authenticator, CallRequest, HttpServer, ListenOptions, Principal, Quota, Served,
+    ServedTenant, Service,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place, bytes};
 
@@ -27,7 +29,9 @@ const JSON: &str = "Content-Type: application/json\r\n";
 async fn looping(quota: Quota) -> (std::net::SocketAddr, Service, ManualClock) {
     let engine = Engine::builder().cells(4).build().expect("a fixture");
     let component =
-        Component::load(&engine, Hostile::new(Place::Execute, Misdeed::Spin).component()).await.expect("a fixture");
+        Component::load(&engine, Hostile::new(Place::Execute, Misdeed::Spin).component())
+            .await
+            .expect("a fixture");
     let registry = Registry::new();
     registry.register_all(component.tools().iter().cloned()).expect("a fixture");
     let unlimited = Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_secs(3600));
@@ -36,8 +40,9 @@ async fn looping(quota: Quota) -> (std::net::SocketAddr, Service, ManualClock) {
         .with_executor(Executor::new().with_limits(unlimited))
         .with_untenanted(ServedTenant::default().with_quota(quota));
     let service = Service::builder(served).with_clock(clock.clone()).build().expect("a fixture");
-    let server =
-        HttpServer::bind(service.clone(), Authenticator::open(), ListenOptions::default()).await.expect("a fixture");
+    let server = HttpServer::bind(service.clone(), Authenticator::open(), ListenOptions::default())
+        .await
+        .expect("a fixture");
     let address = server.address();
     tokio::spawn(server.serve(std::future::pending()));
     (address, service, clock)
@@ -71,14 +76,19 @@ async fn a_loop_is_stopped_by_a_cancel_and_by_a_disconnect() {
     drop(stream);
     until(&service, 0).await;
     let usage = usage(address).await.json();
-    assert_eq!((&usage["endings"], &usage["running"]), (&json!({"cancelled": 2}), &json!(0)), "{usage}");
+    assert_eq!(
+        (&usage["endings"], &usage["running"]),
+        (&json!({"cancelled": 2}), &json!(0)),
+        "{usage}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fuel_is_charged_and_a_tenant_in_debt_waits() {
     let (address, _, clock) = looping(Quota::default().with_fuel_per_minute(FUEL)).await;
     let body = r#"{"name": "hostile", "limits": {"fuel": 100000}}"#;
-    let ended = send(address, request("POST /v1/calls", JSON, body).as_bytes()).await.unwrap().json();
+    let ended =
+        send(address, request("POST /v1/calls", JSON, body).as_bytes()).await.unwrap().json();
     assert_eq!(ended["outcome"]["tool_error"]["cause"]["kind"], "fuel", "{ended}");
     let charged = usage(address).await.json();
     let debt = charged["fuel"].as_u64().unwrap() - FUEL;
@@ -92,29 +102,40 @@ async fn fuel_is_charged_and_a_tenant_in_debt_waits() {
 /// A tool with a granted key store, called for a tenant whose overlay has other keys than the grant, and for one without.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_overlay_of_a_tenant_denies_what_its_tool_is_granted() {
-    let engine =
-        Engine::builder().placement(Placement::Cells).keys(SqliteStore::in_memory()).build().expect("a fixture");
+    let engine = Engine::builder()
+        .placement(Placement::Cells)
+        .keys(SqliteStore::in_memory())
+        .build()
+        .expect("a fixture");
     let mut grants = Grants::default();
     grants.keys.push("write notes/*".parse().expect("a rule"));
-    let notes = Component::load_with(&engine, bytes("notes"), grants, Missing::Refused).await.expect("a fixture");
+    let notes = Component::load_with(&engine, bytes("notes"), grants, Missing::Refused)
+        .await
+        .expect("a fixture");
     let registry = Registry::new();
     registry.register_all(notes.tools().iter().cloned()).expect("a fixture");
     let mut overlay = Overlay::default();
     overlay.keys = Some(vec!["read notes/*".parse().expect("a rule")]);
     let narrowed = ServedTenant::default().with_narrowed(Tenant::default().with_overlay(overlay));
-    let served = Served::new(&registry).with_tenant("acme", narrowed).with_tenant("globex", ServedTenant::default());
+    let served = Served::new(&registry)
+        .with_tenant("acme", narrowed)
+        .with_tenant("globex", ServedTenant::default());
     let service = Service::builder(served).build().expect("a fixture");
     let dir = tempfile::tempdir().expect("a fixture");
     let keys = ApiKeyStore::open(dir.path().join("keys.json")).expect("a fixture");
-    let [acme, globex] = ["acme", "globex"].map(|name| keys.add(name).expect("a fixture").key.expose().to_owned());
+    let [acme, globex] =
+        ["acme", "globex"].map(|name| keys.add(name).expect("a fixture").key.expose().to_owned());
     let auth = Authenticator::api_keys(keys);
-    let server = HttpServer::bind(service.clone(), auth, ListenOptions::default()).await.expect("a fixture");
+    let server =
+        HttpServer::bind(service.clone(), auth, ListenOptions::default()).await.expect("a fixture");
     let address = server.address();
     tokio::spawn(server.serve(std::future::pending()));
     let call = async |key: &str, arguments: Value| -> Value {
         let call = json!({"name": "notes", "arguments": arguments}).to_string();
         let headers = format!("{JSON}Authorization: Bearer {key}\r\n");
-        let reply = send(address, request("POST /v1/calls", &headers, &call).as_bytes()).await.expect("a response");
+        let reply = send(address, request("POST /v1/calls", &headers, &call).as_bytes())
+            .await
+            .expect("a response");
         assert_eq!(reply.status, 200, "{reply:?}");
         reply.json()["outcome"].take()
     };
@@ -122,13 +143,17 @@ async fn the_overlay_of_a_tenant_denies_what_its_tool_is_granted() {
     let denied = call(&acme, add()).await;
     let message = denied["error"]["message"].as_str().unwrap_or_else(|| panic!("{denied}"));
     assert!(message.starts_with("`kv write notes/milk` is denied for this tenant"), "{message}");
-    assert!(call(&globex, add()).await["ok"].is_object(), "the other tenant has all that is granted");
+    assert!(
+        call(&globex, add()).await["ok"].is_object(),
+        "the other tenant has all that is granted"
+    );
     // What the overlay leaves is there, and the tenant's own: the other's note is not.
     let list = || json!({"action": "list"});
     assert_eq!(call(&acme, list()).await["ok"]["value"]["titles"], json!([]));
     assert_eq!(call(&globex, list()).await["ok"]["value"]["titles"], json!(["milk"]));
     let counted = service.metrics_text();
-    let denials: Vec<_> = counted.lines().filter(|line| line.starts_with("toolcell_denials_total{")).collect();
+    let denials: Vec<_> =
+        counted.lines().filter(|line| line.starts_with("toolcell_denials_total{")).collect();
     assert_eq!(denials, [r#"toolcell_denials_total{tenant="acme",layer="tenant"} 1"#]);
 }
 
@@ -136,17 +161,23 @@ async fn the_overlay_of_a_tenant_denies_what_its_tool_is_granted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_fuel_of_a_call_is_counted_as_its_receipt_says() {
     let (address, service, _) = looping(Quota::default()).await;
-    let named = |suffix: &str| format!(r#"toolcell_call_fuel_{suffix}{{tenant="",tool="hostile"}}"#);
+    let named =
+        |suffix: &str| format!(r#"toolcell_call_fuel_{suffix}{{tenant="",tool="hostile"}}"#);
     assert!(!service.metrics_text().contains(&named("count")), "there was no call");
     let mut used = Vec::new();
     for fuel in [100_000, 2_000_000] {
         let body = json!({"name": "hostile", "limits": {"fuel": fuel}}).to_string();
-        let ended = send(address, request("POST /v1/calls", JSON, &body).as_bytes()).await.unwrap().json();
+        let ended =
+            send(address, request("POST /v1/calls", JSON, &body).as_bytes()).await.unwrap().json();
         used.push(ended["usage"]["fuel"].as_u64().unwrap_or_else(|| panic!("{ended}")) as f64);
     }
     let text = service.metrics_text();
-    let number = |line: &str| line.rsplit(' ').next().and_then(|number| number.parse::<f64>().ok()).expect("a number");
-    let of = |suffix: &str| number(text.lines().find(|line| line.starts_with(&named(suffix))).expect("a series"));
+    let number = |line: &str| {
+        line.rsplit(' ').next().and_then(|number| number.parse::<f64>().ok()).expect("a number")
+    };
+    let of = |suffix: &str| {
+        number(text.lines().find(|line| line.starts_with(&named(suffix))).expect("a series"))
+    };
     assert_eq!((of("count"), of("sum")), (2.0, used.iter().sum::<f64>()), "{text}");
     let mut buckets = 0;
     for line in text.lines() {
@@ -174,7 +205,9 @@ async fn a_tenant_that_comes_first_leaves_cells_to_others() {
     let limits = Limits::default().with_timeout(Duration::from_secs(3600));
     let served = |tenants: &[&str]| {
         let served = Served::new(&registry).with_executor(Executor::new().with_limits(limits));
-        tenants.iter().fold(served, |served, tenant| served.with_tenant(*tenant, ServedTenant::default()))
+        tenants
+            .iter()
+            .fold(served, |served, tenant| served.with_tenant(*tenant, ServedTenant::default()))
     };
     let service = Service::builder(served(&["acme"])).build().expect("a fixture");
     let call = async |tenant: &str, tool: &str, limits: Limits| {
@@ -184,8 +217,11 @@ async fn a_tenant_that_comes_first_leaves_cells_to_others() {
     let taken = async |calls: usize, cells: usize| {
         let mut running = JoinSet::new();
         for _ in 0..calls {
-            let (service, request) = (service.clone(), CallRequest::new(ToolCall::new("a", "hostile", "{}")));
-            running.spawn(async move { service.call(&Principal::new(Some("acme"), "key"), request).await });
+            let (service, request) =
+                (service.clone(), CallRequest::new(ToolCall::new("a", "hostile", "{}")));
+            running.spawn(async move {
+                service.call(&Principal::new(Some("acme"), "key"), request).await
+            });
         }
         while engine.in_use().cells + engine.in_use().calls_waiting < calls {
             tokio::task::yield_now().await;
@@ -200,6 +236,7 @@ async fn a_tenant_that_comes_first_leaves_cells_to_others() {
     }
     service.replace(served(&["acme", "globex"]));
     let _running = taken(2 * CELLS, CELLS / 2).await;
-    let answer = call("globex", "echo", Limits::unlimited().with_timeout(Duration::from_secs(10))).await;
+    let answer =
+        call("globex", "echo", Limits::unlimited().with_timeout(Duration::from_secs(10))).await;
     assert!(answer.expect("a cell is free").completion.result.value().is_some());
 }

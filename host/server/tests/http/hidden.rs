@@ -3,25 +3,34 @@
 use std::time::Duration;
 
 use serde_json::json;
-use toolcell::{CallContext, Component, Engine, Json, Limits, ManualClock, Registry, Resume, ToolCall};
+use toolcell::{
+    CallContext, Component, Engine, Json, Limits, ManualClock, Registry, Resume, ToolCall,
+};
 use toolcell_server::{
-    ArtifactOptions, Artifacts, CallRequest, Principal, Quota, QuotaKind, Refused, RunRequest, Served, ServedTenant,
-    Service,
+    ArtifactOptions, Artifacts, CallRequest, Principal, Quota, QuotaKind, Refused, RunRequest,
+    Served, ServedTenant, Service,
 };
 use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 
-const FILE: &str = r#"{"type": "object", "properties": {"file": {"type": "string", "format": "toolcell-file"}}}"#;
+const FILE: &str =
+    r#"{"type": "object", "properties": {"file": {"type": "string", "format": "toolcell-file"}}}"#;
 
 /// Neither the answer nor the usage shows that there is such a tool, whatever the request asks for beside the call.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_hides_itself_is_answered_as_one_that_there_is_not() {
-    let guest = Hostile { visible: false, name: "plans", parameters: Some(FILE), ..Hostile::answering(Answer::Echo) };
+    let guest = Hostile {
+        visible: false,
+        name: "plans",
+        parameters: Some(FILE),
+        ..Hostile::answering(Answer::Echo)
+    };
     let engine = Engine::builder().build().expect("an engine");
     let component = Component::load(&engine, guest.component()).await.expect("a component");
     let registry = Registry::new();
     registry.register_all(component.tools().iter().cloned()).expect("a name of its own");
     let dir = tempfile::tempdir().expect("a directory");
-    let artifacts = Artifacts::open(&dir.path().join("artifacts"), ArtifactOptions::default()).expect("a store");
+    let artifacts = Artifacts::open(&dir.path().join("artifacts"), ArtifactOptions::default())
+        .expect("a store");
     let own = artifacts.put(Some("globex"), b"x", None, "text/plain").expect("an artifact").uri;
     let served = Served::new(&registry).with_tenant("globex", ServedTenant::default());
     let service = Service::builder(served).with_artifacts(artifacts).build().expect("a service");
@@ -44,7 +53,11 @@ async fn a_tool_that_hides_itself_is_answered_as_one_that_there_is_not() {
             let request = CallRequest::new(call).with_context(context).with_limits(limits);
             format!("{:?}", service.call(&globex, request).await).replace(name, "NAME")
         };
-        assert_eq!(answered("plans").await, answered("plane").await, "{arguments} {resume:?} {limits:?}");
+        assert_eq!(
+            answered("plans").await,
+            answered("plane").await,
+            "{arguments} {resume:?} {limits:?}"
+        );
     }
     assert_eq!(service.usage(&globex).expect("a tenant").calls, 0);
 }
@@ -53,7 +66,11 @@ async fn a_tool_that_hides_itself_is_answered_as_one_that_there_is_not() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_fuel_of_a_hidden_tool_is_charged_and_not_shown() {
     let engine = Engine::builder().build().expect("an engine");
-    let burns = Hostile { visible: false, name: "burns", ..Hostile::new(Place::Visible, Misdeed::BurnFuel) };
+    let burns = Hostile {
+        visible: false,
+        name: "burns",
+        ..Hostile::new(Place::Visible, Misdeed::BurnFuel)
+    };
     let hides = Hostile { visible: false, name: "hides", ..Hostile::answering(Answer::Echo) };
     let registry = Registry::new();
     for guest in [burns, hides] {
@@ -62,7 +79,8 @@ async fn the_fuel_of_a_hidden_tool_is_charged_and_not_shown() {
     }
     let clock = ManualClock::new();
     let quota = Quota::default().with_fuel_per_minute(1);
-    let served = Served::new(&registry).with_tenant("globex", ServedTenant::default().with_quota(quota));
+    let served =
+        Served::new(&registry).with_tenant("globex", ServedTenant::default().with_quota(quota));
     let service = Service::builder(served).with_clock(clock.clone()).build().expect("a service");
     let globex = Principal::new(Some("globex"), "key:1");
     let fresh = service.usage(&globex).expect("a tenant");
@@ -79,7 +97,8 @@ async fn the_fuel_of_a_hidden_tool_is_charged_and_not_shown() {
             "run" => service.run(&globex, RunRequest::new([call("burns")])).await.is_err(),
             _ => {
                 let fuel = if way == "call" { 1_000_000 } else { 1 };
-                let request = CallRequest::new(call("hides")).with_limits(Limits::unlimited().with_fuel(fuel));
+                let request = CallRequest::new(call("hides"))
+                    .with_limits(Limits::unlimited().with_fuel(fuel));
                 service.call(&globex, request).await.is_err()
             }
         };
@@ -91,7 +110,9 @@ async fn the_fuel_of_a_hidden_tool_is_charged_and_not_shown() {
             service.tool(&globex, "nope").await.expect_err("it is in debt"),
         ];
         assert!(
-            refused.iter().all(|refused| matches!(refused, Refused::Quota { kind: QuotaKind::Fuel, .. })),
+            refused
+                .iter()
+                .all(|refused| matches!(refused, Refused::Quota { kind: QuotaKind::Fuel, .. })),
             "{way}: {refused:?}"
         );
     }

@@ -50,8 +50,7 @@ const PIECES: [&str; 22] = [
 /// Valid requests of one tenant.
 fn requests(key: &str) -> Vec<Vec<u8>> {
     let headers = format!("Authorization: Bearer {key}\r\n{JSON}");
-    let calls =
-        r#"{"calls": [{"id": "a", "name": "echo", "arguments": {}}, {"id": "b", "name": "ask", "arguments": {}}]}"#;
+    let calls = r#"{"calls": [{"id": "a", "name": "echo", "arguments": {}}, {"id": "b", "name": "ask", "arguments": {}}]}"#;
     let chunked = format!("Transfer-Encoding: chunked\r\n{headers}");
     let chunks = format!("{:x}\r\n{ECHO}\r\n0\r\n\r\n", ECHO.len());
     let cancel = request("DELETE /v1/calls/same", &headers, "");
@@ -86,7 +85,9 @@ fn changed(random: &mut fastrand::Rng, requests: &[Vec<u8>]) -> Vec<u8> {
             0 => bytes[at] = random.u8(..),
             1 => bytes.truncate(at.max(1)),
             2 => drop(bytes.splice(at..at, any(random))),
-            3 => drop(bytes.splice(line_end..line_end, PIECES[random.usize(..PIECES.len())].bytes())),
+            3 => {
+                drop(bytes.splice(line_end..line_end, PIECES[random.usize(..PIECES.len())].bytes()))
+            }
             4 => {
                 bytes.drain(at..(at + random.usize(..20)).min(bytes.len() - 1).max(at));
             }
@@ -118,7 +119,9 @@ async fn sent(fixture: &Fixture, pieces: &[&[u8]], closed: bool) -> Vec<u16> {
         let _ = stream.read_to_end(&mut text).await;
     };
     let shown = String::from_utf8_lossy(&pieces.concat()).into_owned();
-    tokio::time::timeout(PATIENCE, talk).await.unwrap_or_else(|_| panic!("the connection stays open: {shown}"));
+    tokio::time::timeout(PATIENCE, talk)
+        .await
+        .unwrap_or_else(|_| panic!("the connection stays open: {shown}"));
     let text = String::from_utf8_lossy(&text).into_owned();
     text.match_indices("HTTP/1.1 ")
         .filter_map(|(at, line)| text.get(at + line.len()..)?.get(..3)?.parse().ok())
@@ -127,7 +130,11 @@ async fn sent(fixture: &Fixture, pieces: &[&[u8]], closed: bool) -> Vec<u16> {
 
 async fn another_tenant_is_served(fixture: &Fixture) {
     let reply = fixture.call(&fixture.globex, "", ECHO).await;
-    assert_eq!((reply.status, &reply.json()["outcome"]["ok"]["value"]["n"]), (200, &7.into()), "{reply:?}");
+    assert_eq!(
+        (reply.status, &reply.json()["outcome"]["ok"]["value"]["n"]),
+        (200, &7.into()),
+        "{reply:?}"
+    );
 }
 
 /// Panics of the whole process: none is expected of any test.
@@ -144,7 +151,10 @@ fn count_panics() -> &'static AtomicUsize {
 #[tokio::test(flavor = "multi_thread")]
 async fn changed_requests_are_answered_or_closed_and_nothing_panics() {
     let panics = count_panics();
-    let fixture = Fixture::with(ListenOptions::default().with_head_time(std::time::Duration::from_millis(200))).await;
+    let fixture = Fixture::with(
+        ListenOptions::default().with_head_time(std::time::Duration::from_millis(200)),
+    )
+    .await;
     let requests = requests(&fixture.acme);
     let mut random = fastrand::Rng::with_seed(SEED);
     let (mut answered, mut refused) = (0, 0);
@@ -155,12 +165,18 @@ async fn changed_requests_are_answered_or_closed_and_nothing_panics() {
             answered += usize::from(status == 200);
             refused += usize::from((400..500).contains(&status));
             let shown = String::from_utf8_lossy(&bytes);
-            assert!(status < 500 || status == 503, "case {case} of seed {SEED}: {status} for {shown}");
+            assert!(
+                status < 500 || status == 503,
+                "case {case} of seed {SEED}: {status} for {shown}"
+            );
         }
         another_tenant_is_served(&fixture).await;
     }
     // A busy machine does not read every head in time.
-    assert!(answered > CASES / 20 && refused > CASES / 4, "{answered} and {refused} of {CASES}: they are too alike");
+    assert!(
+        answered > CASES / 20 && refused > CASES / 4,
+        "{answered} and {refused} of {CASES}: they are too alike"
+    );
     assert_eq!(panics.load(Ordering::Relaxed), 0);
 }
 
@@ -196,11 +212,15 @@ async fn a_flood_of_one_tenant_leaves_others_served() {
     for _ in 0..FLOOD {
         silent.push(TcpStream::connect(fixture.address).await.expect("it accepts connections"));
     }
-    let flood: Vec<_> = (0..FLOOD).map(|_| fixture.begin(&fixture.acme, "POST /v1/calls", "", ECHO)).collect();
+    let flood: Vec<_> =
+        (0..FLOOD).map(|_| fixture.begin(&fixture.acme, "POST /v1/calls", "", ECHO)).collect();
     another_tenant_is_served(&fixture).await;
     for reply in flood {
         let reply = reply.await.expect("no panic").expect("an answer");
-        assert!([(200, ""), (429, "overloaded")].contains(&(reply.status, &*reply.code())), "{reply:?}");
+        assert!(
+            [(200, ""), (429, "overloaded")].contains(&(reply.status, &*reply.code())),
+            "{reply:?}"
+        );
     }
     another_tenant_is_served(&fixture).await;
 }

@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 
-use toolcell_server::{ApiKeyStore, Authenticator, BindError, HttpOptions, HttpServer, ListenOptions, Served, Service};
+use toolcell_server::{
+    ApiKeyStore, Authenticator, BindError, HttpOptions, HttpServer, ListenOptions, Served, Service,
+};
 
 use crate::client::{request, send};
 use crate::fixture::{served, tools};
@@ -15,35 +17,75 @@ async fn an_address_that_others_reach_needs_keys_and_tls() {
     let keys = || Authenticator::api_keys(ApiKeyStore::open(dir.path().join("keys.json")).unwrap());
     let public: SocketAddr = "0.0.0.0:0".parse().unwrap();
     let at = |address: SocketAddr| ListenOptions::default().with_address(address);
-    let bind =
-        async |auth: Authenticator, options: ListenOptions| HttpServer::bind(service.clone(), auth, options).await;
+    let bind = async |auth: Authenticator, options: ListenOptions| {
+        HttpServer::bind(service.clone(), auth, options).await
+    };
     for address in [public, "[::]:0".parse().unwrap()] {
         assert!(matches!(bind(Authenticator::open(), at(address)).await, Err(BindError::Open(_))));
-        assert!(matches!(bind(Authenticator::open(), at(address).with_behind_proxy()).await, Err(BindError::Open(_))));
+        assert!(matches!(
+            bind(Authenticator::open(), at(address).with_behind_proxy()).await,
+            Err(BindError::Open(_))
+        ));
         assert!(matches!(bind(keys(), at(address)).await, Err(BindError::Plain(_))));
     }
     assert!(bind(keys(), at(public).with_behind_proxy()).await.is_ok());
-    let open_now = Authenticator::open_until_keys(ApiKeyStore::open(dir.path().join("keys.json")).unwrap());
-    assert!(matches!(bind(open_now, at(public).with_behind_proxy()).await, Err(BindError::Open(_))));
-    assert!(bind(Authenticator::open(), ListenOptions::default()).await.unwrap().address().ip().is_loopback());
+    let open_now =
+        Authenticator::open_until_keys(ApiKeyStore::open(dir.path().join("keys.json")).unwrap());
+    assert!(matches!(
+        bind(open_now, at(public).with_behind_proxy()).await,
+        Err(BindError::Open(_))
+    ));
+    assert!(
+        bind(Authenticator::open(), ListenOptions::default())
+            .await
+            .unwrap()
+            .address()
+            .ip()
+            .is_loopback()
+    );
 }
 
 #[tokio::test]
 async fn hosts_and_origins_that_no_request_has_are_refused() {
-    let with = |http: HttpOptions| ListenOptions::default().with_http(http).check(&Authenticator::open());
+    let with =
+        |http: HttpOptions| ListenOptions::default().with_http(http).check(&Authenticator::open());
     for host in ["tools.example.com", "10.0.0.1", "[::1]", "localhost"] {
         assert!(with(HttpOptions::default().with_host(host)).is_ok(), "{host}");
     }
-    for host in ["", "https://tools.example.com", "tools.example.com:443", "a/b", "a b", "*.example.com", "me@host"] {
-        assert!(matches!(with(HttpOptions::default().with_host(host)), Err(BindError::Host(_))), "{host}");
+    for host in [
+        "",
+        "https://tools.example.com",
+        "tools.example.com:443",
+        "a/b",
+        "a b",
+        "*.example.com",
+        "me@host",
+    ] {
+        assert!(
+            matches!(with(HttpOptions::default().with_host(host)), Err(BindError::Host(_))),
+            "{host}"
+        );
     }
     let written = ["https://App.example.com:443/", "https://app.example.com/"];
-    for origin in [&["https://app.example.com", "http://localhost:3000", "http://[::1]:3000"][..], &written].concat() {
+    for origin in
+        [&["https://app.example.com", "http://localhost:3000", "http://[::1]:3000"][..], &written]
+            .concat()
+    {
         assert!(with(HttpOptions::default().with_origin(origin)).is_ok(), "{origin}");
     }
-    for origin in ["", "*", "null", "app.example.com", "https://app.example.com/a", "https://*.example.com", "ftp://a"]
-    {
-        assert!(matches!(with(HttpOptions::default().with_origin(origin)), Err(BindError::Origin(_))), "{origin}");
+    for origin in [
+        "",
+        "*",
+        "null",
+        "app.example.com",
+        "https://app.example.com/a",
+        "https://*.example.com",
+        "ftp://a",
+    ] {
+        assert!(
+            matches!(with(HttpOptions::default().with_origin(origin)), Err(BindError::Origin(_))),
+            "{origin}"
+        );
     }
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolcell_server::{
-    ArtifactOptions, Artifacts, Authenticator, HttpOptions, HttpServer, ListenOptions, MetricsError, MetricsServer,
-    Quota, ServedTenant, Service, ServiceLimits,
+    ArtifactOptions, Artifacts, Authenticator, HttpOptions, HttpServer, ListenOptions,
+    MetricsError, MetricsServer, Quota, ServedTenant, Service, ServiceLimits,
 };
 
 use crate::client::{Reply, request, send};
@@ -34,7 +34,8 @@ fn is_metric(line: &str) -> bool {
         let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         (is_name && labels.ends_with('}') && value.parse::<f64>().is_ok()).then_some(())
     };
-    ["# HELP ", "# TYPE ", "# UNIT "].iter().any(|begin| line.starts_with(begin)) || is_sample().is_some()
+    ["# HELP ", "# TYPE ", "# UNIT "].iter().any(|begin| line.starts_with(begin))
+        || is_sample().is_some()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -64,12 +65,20 @@ async fn a_call_is_counted_under_its_tool_tenant_and_ending() {
     let (lines, end) = text.trim_end().rsplit_once('\n').expect("a fixture");
     assert_eq!(end, "# EOF");
     assert!(lines.lines().all(is_metric), "{text}");
-    assert!(!text.contains("canary") && !text.contains("471147114711") && !text.contains(&fixture.small), "{text}");
+    assert!(
+        !text.contains("canary")
+            && !text.contains("471147114711")
+            && !text.contains(&fixture.small),
+        "{text}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_call_has_an_ending_of_its_own_and_what_is_refused_early_is_counted() {
-    let http = HttpOptions::default().with_body(BODY).with_requests(2).with_body_idle(Duration::from_millis(100));
+    let http = HttpOptions::default()
+        .with_body(BODY)
+        .with_requests(2)
+        .with_body_idle(Duration::from_millis(100));
     let mut fixture = Fixture::with_http(ListenOptions::default(), http).await;
     let (address, acme) = (metrics(&fixture.service).await, fixture.acme.clone());
     let running = fixture.waiting(&acme, "mine").await;
@@ -78,7 +87,10 @@ async fn a_cancelled_call_has_an_ending_of_its_own_and_what_is_refused_early_is_
     assert_eq!(fixture.ask(&acme, "DELETE /v1/calls/mine", "", "").await.status, 202);
     assert_eq!(running.await.expect("no panic").expect("an answer").status, 200);
     assert_eq!(fixture.call(&acme, "", &" ".repeat(BODY + 1)).await.code(), "body_too_large");
-    assert_eq!(fixture.call(&acme, "Content-Encoding: gzip\r\n", "{}").await.code(), "unsupported_encoding");
+    assert_eq!(
+        fixture.call(&acme, "Content-Encoding: gzip\r\n", "{}").await.code(),
+        "unsupported_encoding"
+    );
     let text = get(address, "/metrics").await.body;
     for line in [
         r#"toolcell_calls_total{tenant="acme",tool="wait",ending="cancelled"} 1"#,
@@ -97,12 +109,16 @@ async fn metrics_are_read_on_this_machine_only_and_by_no_tenant() {
     let fixture = Fixture::start().await;
     let address = metrics(&fixture.service).await;
     for path in ["/metrics", "/health"] {
-        let sent = format!("GET {path} HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n");
+        let sent =
+            format!("GET {path} HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n");
         assert_eq!(send(address, sent.as_bytes()).await.expect("a fixture").status, 403, "{path}");
     }
     assert_eq!(fixture.ask(&fixture.acme, "GET /metrics", "", "").await.status, 404);
     let public: SocketAddr = "0.0.0.0:0".parse().expect("a fixture");
-    assert!(matches!(MetricsServer::bind(fixture.service.clone(), public).await, Err(MetricsError::Public(_))));
+    assert!(matches!(
+        MetricsServer::bind(fixture.service.clone(), public).await,
+        Err(MetricsError::Public(_))
+    ));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -115,8 +131,9 @@ async fn readiness_says_why_not_and_only_the_operator_sees_names() {
     let service = Service::builder(toolcell_server::Served::new(&registry));
     let service = service.with_limits(limits).with_artifacts(artifacts);
     let service = service.with_state_directory(dir.path().join("gone")).build().expect("a fixture");
-    let server =
-        HttpServer::bind(service.clone(), Authenticator::open(), ListenOptions::default()).await.expect("a fixture");
+    let server = HttpServer::bind(service.clone(), Authenticator::open(), ListenOptions::default())
+        .await
+        .expect("a fixture");
     let (address, operator) = (server.address(), metrics(&service).await);
     tokio::spawn(server.serve(std::future::pending()));
     // A store whose directory is gone. It is looked at when it is first asked about.
@@ -127,7 +144,11 @@ async fn readiness_says_why_not_and_only_the_operator_sees_names() {
         assert!(told.json()["problems"][lost].is_string(), "{lost}: {told:?}");
     }
 
-    service.report_degraded("components", "1 component has a problem", vec!["[components.globex_crm]: gone".into()]);
+    service.report_degraded(
+        "components",
+        "1 component has a problem",
+        vec!["[components.globex_crm]: gone".into()],
+    );
     service.report_with("configuration", "toolcell.toml:3:1 cannot be used", vec!["globex".into()]);
     let (public, operators) = (get(address, "/ready").await, get(operator, "/health").await);
     for told in [&public, &operators] {
@@ -141,9 +162,13 @@ async fn readiness_says_why_not_and_only_the_operator_sees_names() {
     service.report("configuration", None);
     service.report_degraded("components", "", Vec::new());
     let after = get(address, "/ready").await.json();
-    assert!(after.get("degraded").is_none() && after["problems"].get("configuration").is_none(), "{after}");
+    assert!(
+        after.get("degraded").is_none() && after["problems"].get("configuration").is_none(),
+        "{after}"
+    );
 
-    let call = request("POST /v1/calls", "Content-Type: application/json\r\n", r#"{"name": "wait"}"#);
+    let call =
+        request("POST /v1/calls", "Content-Type: application/json\r\n", r#"{"name": "wait"}"#);
     let running = tokio::spawn(async move { send(address, call.as_bytes()).await });
     assert_eq!(waits.recv().await, Some("started"));
     let full = get(address, "/ready").await.json();
@@ -162,7 +187,8 @@ async fn keys_that_cannot_be_read_are_told() {
     keys.add("acme").expect("a fixture");
     let service = Service::builder(served(&tools().0)).build().expect("a fixture");
     let auth = Authenticator::api_keys(keys);
-    let server = HttpServer::bind(service, auth, ListenOptions::default()).await.expect("a fixture");
+    let server =
+        HttpServer::bind(service, auth, ListenOptions::default()).await.expect("a fixture");
     let address = server.address();
     tokio::spawn(server.serve(std::future::pending()));
     assert_eq!(get(address, "/ready").await.status, 200);
@@ -170,7 +196,11 @@ async fn keys_that_cannot_be_read_are_told() {
     // Those that were read before go on, and so does the server. It is told as long as it is so.
     for _ in 0..2 {
         let told = get(address, "/ready").await;
-        assert_eq!((told.status, told.json()["degraded"]["keys"].is_string()), (200, true), "{told:?}");
+        assert_eq!(
+            (told.status, told.json()["degraded"]["keys"].is_string()),
+            (200, true),
+            "{told:?}"
+        );
     }
 }
 
@@ -180,9 +210,11 @@ async fn an_open_server_asks_for_keys_if_they_cannot_be_read() {
     let dir = tempfile::tempdir().expect("a fixture");
     let path = dir.path().join("keys.json");
     let keys = toolcell_server::ApiKeyStore::open(&path).expect("a fixture");
-    let service = Service::builder(toolcell_server::Served::new(&tools().0)).build().expect("a fixture");
+    let service =
+        Service::builder(toolcell_server::Served::new(&tools().0)).build().expect("a fixture");
     let auth = Authenticator::open_until_keys(keys.clone());
-    let server = HttpServer::bind(service, auth, ListenOptions::default()).await.expect("a fixture");
+    let server =
+        HttpServer::bind(service, auth, ListenOptions::default()).await.expect("a fixture");
     let address = server.address();
     tokio::spawn(server.serve(std::future::pending()));
     assert_eq!(get(address, "/v1/tools").await.status, 200);
@@ -194,15 +226,19 @@ async fn an_open_server_asks_for_keys_if_they_cannot_be_read() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tenant_has_its_own_quota_of_artifacts_until_it_changes() {
     let (registry, _waits) = tools();
-    let artifacts = Artifacts::temporary(ArtifactOptions::default().with_quota(100)).expect("a fixture");
+    let artifacts =
+        Artifacts::temporary(ArtifactOptions::default().with_quota(100)).expect("a fixture");
     let with = |bytes| {
         let quota = Quota::default().with_artifact_bytes(bytes);
         toolcell_server::Served::new(&registry)
             .with_tenant("acme", ServedTenant::default().with_quota(quota))
             .with_tenant("globex", ServedTenant::default())
     };
-    let service = Service::builder(with(10)).with_artifacts(artifacts.clone()).build().expect("a fixture");
-    let fits = |tenant, bytes: usize| artifacts.put(Some(tenant), &vec![b'x'; bytes], None, "text/plain").is_ok();
+    let service =
+        Service::builder(with(10)).with_artifacts(artifacts.clone()).build().expect("a fixture");
+    let fits = |tenant, bytes: usize| {
+        artifacts.put(Some(tenant), &vec![b'x'; bytes], None, "text/plain").is_ok()
+    };
     assert!(fits("acme", 10) && !fits("acme", 11) && fits("globex", 100) && !fits("globex", 101));
     service.replace(with(50));
     assert!(fits("acme", 40) && !fits("acme", 41));

@@ -28,7 +28,11 @@ pub(crate) fn told(reply: Option<&Reply>) -> (String, String) {
     let none = || "–".to_owned();
     let Some(reply) = reply else { return (none(), none()) };
     let refused = || reply.json()["outcome"]["refusal"]["kind"].as_str().map(str::to_owned);
-    let code = if reply.status == 200 { refused() } else { Some(reply.code()).filter(|code| !code.is_empty()) };
+    let code = if reply.status == 200 {
+        refused()
+    } else {
+        Some(reply.code()).filter(|code| !code.is_empty())
+    };
     (reply.status.to_string(), code.unwrap_or_else(none))
 }
 

@@ -66,7 +66,10 @@ fn key(number: u8) -> (Ed25519KeyPair, Value) {
 
 /// What a request with a good token of this key carries.
 fn headers(number: u8) -> HeaderMap {
-    let message = message(&json!({"alg": "EdDSA", "kid": format!("k{number}")}), &claims("sub", json!("ada")));
+    let message = message(
+        &json!({"alg": "EdDSA", "kid": format!("k{number}")}),
+        &claims("sub", json!("ada")),
+    );
     let token = format!("{message}.{}", encoded(key(number).0.sign(message.as_bytes())));
     HeaderMap::from_iter([(AUTHORIZATION, format!("Bearer {token}").parse().expect("a fixture"))])
 }
@@ -77,8 +80,20 @@ async fn keys_are_found_by_the_metadata_of_their_issuer_alone() {
     for (case, openid, oauth, answer, expected) in [
         ("of OpenID Connect", (200, "SELF", "/keys"), (404, "", ""), 200, "keys"),
         ("of OAuth", (404, "", ""), (200, "SELF", "/keys"), 200, "keys"),
-        ("of another issuer", (200, "https://other.example", "/keys"), (200, "SELF", "/keys"), 200, "metadata"),
-        ("keys without TLS", (200, "SELF", "http://issuer.example/keys"), (404, "", ""), 200, "url"),
+        (
+            "of another issuer",
+            (200, "https://other.example", "/keys"),
+            (200, "SELF", "/keys"),
+            200,
+            "metadata",
+        ),
+        (
+            "keys without TLS",
+            (200, "SELF", "http://issuer.example/keys"),
+            (404, "", ""),
+            200,
+            "url",
+        ),
         ("no metadata", (404, "", ""), (404, "", ""), 200, "status"),
         ("metadata elsewhere", (302, "SELF", "/keys"), (302, "SELF", "/keys"), 200, "status"),
         ("no keys", (200, "SELF", "/keys"), (404, "", ""), 500, "status"),
@@ -88,7 +103,11 @@ async fn keys_are_found_by_the_metadata_of_their_issuer_alone() {
         let own = format!("http://{}", pages.start().await);
         for (place, (status, issuer, uri)) in [(OPENID, openid), (OAUTH, oauth)] {
             let uri = if uri.starts_with('/') { format!("{own}{uri}") } else { uri.to_owned() };
-            pages.set(place, status, json!({"issuer": issuer.replace("SELF", &own), "jwks_uri": uri}));
+            pages.set(
+                place,
+                status,
+                json!({"issuer": issuer.replace("SELF", &own), "jwks_uri": uri}),
+            );
         }
         pages.set("/keys", answer, &keys);
         let fetched = PublishedKeys::of_issuer(&own).expect("of this machine").fetch().await;
@@ -108,7 +127,10 @@ async fn an_answer_without_end_and_an_absent_server_are_errors() {
     let pages = Pages::default();
     let address = pages.start().await;
     pages.set("/keys", 200, "x".repeat(1 << 20));
-    let free = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a fixture").local_addr().expect("a fixture");
+    let free = std::net::TcpListener::bind(("127.0.0.1", 0))
+        .expect("a fixture")
+        .local_addr()
+        .expect("a fixture");
     for url in [format!("http://{address}/keys"), format!("http://{free}/keys")] {
         let fetched = PublishedKeys::at(url).expect("of this machine").fetch().await;
         assert!(matches!(fetched, Err(PublishedKeysError::Unreachable { .. })), "{fetched:?}");
@@ -123,7 +145,8 @@ async fn kept(pages: &Pages, pause: Duration) -> (Authenticator, PublishedKeys) 
     let (keeper, accepted) = (keys.clone(), auth.clone());
     tokio::spawn(async move {
         let keep = keeper.keep(&accepted, |found| {
-            let issuer = found.ok().and_then(|text| JwtIssuer::from_published(ISSUER, AUDIENCE, &text).ok());
+            let issuer =
+                found.ok().and_then(|text| JwtIssuer::from_published(ISSUER, AUDIENCE, &text).ok());
             let is_good = issuer.is_some();
             issuer.into_iter().for_each(|issuer| accepted.replace_jwt(Some(issuer)));
             is_good

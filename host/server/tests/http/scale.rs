@@ -14,7 +14,8 @@ use tokio::net::TcpStream;
 use tokio::task::yield_now;
 use toolcell::{Component, Definition, Engine, Executor, Limits, Registry, Tool, ToolCall};
 use toolcell_server::{
-    CallRequest, HttpOptions, ListenOptions, Principal, RequestId, Served, ServedTenant, Service, ServiceLimits,
+    CallRequest, HttpOptions, ListenOptions, Principal, RequestId, Served, ServedTenant, Service,
+    ServiceLimits,
 };
 use toolcell_test_guests::{Hostile, Misdeed, Place};
 
@@ -39,12 +40,16 @@ async fn thousands_of_cancelled_calls_leave_nothing() {
     let component = Component::load(&engine, spin).await.expect("a fixture");
     let registry = Registry::new();
     let wait = Definition::new("wait", "Waits.").expect("a fixture");
-    let wait = Tool::native(wait, async |_: serde_json::Value| std::future::pending::<serde_json::Value>().await)
-        .expect("a fixture");
+    let wait = Tool::native(wait, async |_: serde_json::Value| {
+        std::future::pending::<serde_json::Value>().await
+    })
+    .expect("a fixture");
     registry.register_all(component.tools().iter().cloned().chain([wait])).expect("a fixture");
     let unlimited = Limits::default().with_fuel(u64::MAX).with_timeout(Duration::from_secs(3600));
     let served = Served::new(&registry).with_executor(Executor::new().with_limits(unlimited));
-    let served = served.with_tenant("acme", ServedTenant::default()).with_tenant("globex", ServedTenant::default());
+    let served = served
+        .with_tenant("acme", ServedTenant::default())
+        .with_tenant("globex", ServedTenant::default());
     let limits = ServiceLimits::default().with_in_flight(4 * AT_ONCE);
     let service = Service::builder(served).with_limits(limits).build().expect("a fixture");
     let random = Arc::new(Mutex::new(fastrand::Rng::with_seed(SEED)));
@@ -52,7 +57,8 @@ async fn thousands_of_cancelled_calls_leave_nothing() {
         let (service, random) = (service.clone(), Arc::clone(&random));
         async move {
             let roll = |sides: u8| random.lock().u8(..sides);
-            let [owner, other] = ["acme", "globex"].map(|tenant| Principal::new(Some(tenant), "a key"));
+            let [owner, other] =
+                ["acme", "globex"].map(|tenant| Principal::new(Some(tenant), "a key"));
             let id: RequestId = format!("call-{number}").parse().expect("an id");
             // Before it begins, and of another principal: there is nothing to cancel.
             assert!(service.cancel(&owner, &id).is_err());
@@ -60,7 +66,10 @@ async fn thousands_of_cancelled_calls_leave_nothing() {
             let call = CallRequest::new(ToolCall::new("a", name, "{}")).with_request_id(id.clone());
             let (calling, caller) = (service.clone(), owner.clone());
             let running = tokio::spawn(async move {
-                calling.call(&caller, call.with_stop_grace(Duration::ZERO)).await.map(|answer| answer.completion.result)
+                calling
+                    .call(&caller, call.with_stop_grace(Duration::ZERO))
+                    .await
+                    .map(|answer| answer.completion.result)
             });
             let pause = roll(8);
             for _ in 0..pause {
@@ -86,13 +95,19 @@ async fn thousands_of_cancelled_calls_leave_nothing() {
     };
     stream::iter((0..CANCELS).map(one)).buffer_unordered(AT_ONCE).for_each(async |()| {}).await;
     let over = async {
-        while (service.running(), engine.in_use().cells, engine.in_use().calls_waiting) != (0, 0, 0) {
+        while (service.running(), engine.in_use().cells, engine.in_use().calls_waiting) != (0, 0, 0)
+        {
             yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, over).await.expect("every request, cell and place is given back");
+    tokio::time::timeout(PATIENCE, over)
+        .await
+        .expect("every request, cell and place is given back");
     for tenant in ["acme", "globex"] {
-        assert_eq!(service.usage(&Principal::new(Some(tenant), "a key")).expect("it is served").running, 0);
+        assert_eq!(
+            service.usage(&Principal::new(Some(tenant), "a key")).expect("it is served").running,
+            0
+        );
     }
 }
 
@@ -101,13 +116,17 @@ async fn thousands_of_cancelled_calls_leave_nothing() {
 async fn thousands_of_slow_clients_fail_no_other_request() {
     // Both ends of all connections are in this process.
     let most = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: most.maximum, maximum: most.maximum }).expect("it may be raised");
+    setrlimit(Resource::Nofile, Rlimit { current: most.maximum, maximum: most.maximum })
+        .expect("it may be raised");
     let mut options = ListenOptions::default().with_connections(CONNECTIONS).with_head_time(SOON);
     options.write_time = SOON;
     let fixture = Fixture::with_http(options, HttpOptions::default().with_body_idle(SOON)).await;
-    let key = format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", fixture.acme);
+    let key =
+        format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", fixture.acme);
     let head = "POST /v1/calls HTTP/1.1\r\nHost: localhost\r\nx-slow: ".to_owned();
-    let body = format!("POST /v1/calls HTTP/1.1\r\nHost: localhost\r\n{key}Content-Length: 100\r\n\r\n{{\"name\":");
+    let body = format!(
+        "POST /v1/calls HTTP/1.1\r\nHost: localhost\r\n{key}Content-Length: 100\r\n\r\n{{\"name\":"
+    );
     let unread = "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(200);
     let mut slow = Vec::new();
     for (number, text) in [&head, &body, &unread].into_iter().cycle().take(SLOW).enumerate() {
@@ -121,7 +140,9 @@ async fn thousands_of_slow_clients_fail_no_other_request() {
         slow.push(stream);
     }
     // Each that sent no more is closed: in time, or because its place was needed. What the others have not read stays unread.
-    for stream in slow.iter_mut().enumerate().filter(|(number, _)| number % 3 != 2).map(|(_, stream)| stream) {
+    for stream in
+        slow.iter_mut().enumerate().filter(|(number, _)| number % 3 != 2).map(|(_, stream)| stream)
+    {
         let closed = tokio::time::timeout(PATIENCE * 4, stream.read_to_end(&mut Vec::new())).await;
         assert!(closed.is_ok(), "it stays open");
     }
@@ -143,7 +164,9 @@ async fn a_storm_is_refused_by_the_share_of_its_quota_and_touches_no_other_tenan
         if reply.status == 429 {
             refused += 1;
             assert!(
-                reply.header("retry-after").is_some_and(|after| after.parse::<u64>().is_ok_and(|after| after <= 30))
+                reply
+                    .header("retry-after")
+                    .is_some_and(|after| after.parse::<u64>().is_ok_and(|after| after <= 30))
             );
         }
         if number % 10 == 0 {

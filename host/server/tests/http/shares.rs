@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use toolcell_server::{ApiKeyStore, Authenticator, HttpOptions, HttpServer, ListenOptions, Principal, Service};
+use toolcell_server::{
+    ApiKeyStore, Authenticator, HttpOptions, HttpServer, ListenOptions, Principal, Service,
+};
 
 use crate::client::{Reply, request, send};
 use crate::fixture::{Fixture, IN_FLIGHT, served, tools};
@@ -31,7 +33,10 @@ fn chunked(key: &str) -> String {
 /// Reads the head of an answer.
 async fn status(stream: &mut TcpStream) -> String {
     let mut head = [0; 12];
-    tokio::time::timeout(PATIENCE, stream.read_exact(&mut head)).await.expect("an answer").expect("a head");
+    tokio::time::timeout(PATIENCE, stream.read_exact(&mut head))
+        .await
+        .expect("an answer")
+        .expect("a head");
     String::from_utf8_lossy(&head[9..]).into_owned()
 }
 
@@ -68,7 +73,10 @@ async fn a_tenant_leaves_as_many_requests_free_as_it_has() {
         running.push(fixture.waiting(&acme, &format!("held-{id}")).await);
     }
     let full = fixture.call(&acme, "", ECHO).await;
-    assert_eq!((full.status, full.code().as_str(), full.header("retry-after")), (429, "overloaded", Some("1")));
+    assert_eq!(
+        (full.status, full.code().as_str(), full.header("retry-after")),
+        (429, "overloaded", Some("1"))
+    );
     assert_eq!(fixture.call(&fixture.globex, "", ECHO).await.status, 200, "another tenant");
 }
 
@@ -78,13 +86,17 @@ async fn a_request_has_a_place_for_each_of_its_calls() {
     let acme = fixture.acme.clone();
     let _running = fixture.waiting(&acme, "held").await;
     let batch = async |calls: usize| {
-        let calls: Vec<_> =
-            (0..calls).map(|call| json!({"id": call.to_string(), "name": "echo", "arguments": {}})).collect();
+        let calls: Vec<_> = (0..calls)
+            .map(|call| json!({"id": call.to_string(), "name": "echo", "arguments": {}}))
+            .collect();
         fixture.ask(&fixture.acme, "POST /v1/batch", "", &json!({"calls": calls}).to_string()).await
     };
     // With one call running, 3 more would leave 2 of 6 places free, and 2 more leave 3.
     let full = batch(IN_FLIGHT).await;
-    assert_eq!((full.status, full.code().as_str(), full.header("retry-after")), (429, "overloaded", Some("1")));
+    assert_eq!(
+        (full.status, full.code().as_str(), full.header("retry-after")),
+        (429, "overloaded", Some("1"))
+    );
     assert_eq!(batch(IN_FLIGHT - 1).await.status, 200);
 }
 
@@ -113,9 +125,14 @@ async fn an_idle_connection_gives_way_to_a_new_one() {
     let answer = tokio::time::timeout(PATIENCE, send(fixture.address, line.as_bytes())).await;
     assert_eq!(answer.expect("the idle connection gives way").unwrap().status, 202);
     let mut rest = Vec::new();
-    let closed = tokio::time::timeout(PATIENCE, idle.read_to_end(&mut rest)).await.expect("it is closed in time");
+    let closed = tokio::time::timeout(PATIENCE, idle.read_to_end(&mut rest))
+        .await
+        .expect("it is closed in time");
     // It is reset if the server closed it before it had read what was sent.
-    assert!(closed.map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |_| true), "it is closed");
+    assert!(
+        closed.map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |_| true),
+        "it is closed"
+    );
     assert!(rest.is_empty(), "no request was made on it");
     assert_eq!(running.await.unwrap().unwrap().status, 200, "the request that ran was not touched");
 }
@@ -126,7 +143,8 @@ async fn a_server_without_keys_asks_for_them_once_there_are_some() {
     let dir = tempfile::tempdir().unwrap();
     let open = || ApiKeyStore::open(dir.path().join("keys.json")).unwrap();
     let auth = Authenticator::open_until_keys(open());
-    let server = HttpServer::bind(service.clone(), auth.clone(), ListenOptions::default()).await.unwrap();
+    let server =
+        HttpServer::bind(service.clone(), auth.clone(), ListenOptions::default()).await.unwrap();
     let address = server.address();
     tokio::spawn(server.serve(std::future::pending()));
     let asked = async |path: &str, headers: &str| -> Reply {
@@ -138,7 +156,10 @@ async fn a_server_without_keys_asks_for_them_once_there_are_some() {
     let key = open().add("acme").unwrap();
     service.replace(served(&tools().0));
     assert_eq!(asked("/v1/tools", "").await.status, 401);
-    assert_eq!(asked("/v1/tools", &format!("Authorization: Bearer {}\r\n", key.key.expose())).await.status, 200);
+    assert_eq!(
+        asked("/v1/tools", &format!("Authorization: Bearer {}\r\n", key.key.expose())).await.status,
+        200
+    );
     assert_eq!(asked("/ready", "").await.json()["authentication"], "required");
     assert!(open().revoke(&key.id).unwrap());
     assert_eq!(asked("/v1/tools", "").await.status, 401, "it stays so");
@@ -148,11 +169,15 @@ async fn a_server_without_keys_asks_for_them_once_there_are_some() {
 async fn a_principal_has_a_bounded_number_of_requests_that_go_on_without_a_client() {
     let (registry, mut waits) = tools();
     let service = Service::builder(toolcell_server::Served::new(&registry)).build().unwrap();
-    let server = HttpServer::bind(service.clone(), Authenticator::open(), ListenOptions::default()).await.unwrap();
+    let server = HttpServer::bind(service.clone(), Authenticator::open(), ListenOptions::default())
+        .await
+        .unwrap();
     let address = server.address();
     tokio::spawn(server.serve(std::future::pending()));
     let wait = |key: usize| {
-        let headers = format!("Content-Type: application/json\r\nIdempotency-Key: k{key}\r\nx-request-id: r{key}\r\n");
+        let headers = format!(
+            "Content-Type: application/json\r\nIdempotency-Key: k{key}\r\nx-request-id: r{key}\r\n"
+        );
         request("POST /v1/calls", &headers, r#"{"name": "wait"}"#)
     };
     for key in 0..32 {

@@ -10,8 +10,8 @@ use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::{Value, json};
 use toolcell::{Definition, Registry, Step, Tool, ToolCall, Turn};
 use toolcell_server::{
-    Authenticator, CallRequest, HttpServer, JwtIssuer, ListenOptions, Principal, Quota, RunRequest, Served,
-    ServedTenant, Service, StepRequest,
+    Authenticator, CallRequest, HttpServer, JwtIssuer, ListenOptions, Principal, Quota, RunRequest,
+    Served, ServedTenant, Service, StepRequest,
 };
 
 use crate::client::{request, send};
@@ -29,7 +29,10 @@ async fn a_tenant_sees_its_own_tools_and_usage() {
     let near = fixture.call(&fixture.globex, "", r#"{"name": "wai"}"#).await;
     assert!(!near.body.contains("`wait`"), "{near:?}");
     let usage = fixture.ask(&fixture.globex, "GET /v1/usage", "", "").await;
-    assert_eq!(usage.json(), json!({"calls": 0, "endings": {}, "fuel": 0, "wall_us": 0, "running": 0}));
+    assert_eq!(
+        usage.json(),
+        json!({"calls": 0, "endings": {}, "fuel": 0, "wall_us": 0, "running": 0})
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -39,7 +42,11 @@ async fn a_hidden_tool_leaves_no_trace_in_the_usage() {
         let refused = fixture.call(&fixture.acme, "", &json!({"name": name}).to_string()).await;
         assert_eq!((refused.status, refused.code().as_str()), (404, "unknown_tool"));
         let usage = fixture.ask(&fixture.acme, "GET /v1/usage", "", "").await;
-        assert_eq!(usage.json(), json!({"calls": 0, "endings": {}, "fuel": 0, "wall_us": 0, "running": 0}), "{name}");
+        assert_eq!(
+            usage.json(),
+            json!({"calls": 0, "endings": {}, "fuel": 0, "wall_us": 0, "running": 0}),
+            "{name}"
+        );
     }
 }
 
@@ -74,13 +81,16 @@ async fn a_tool_of_another_tenant_is_refused_as_one_that_there_is_not() {
             service.tool(&globex, name).await.unwrap_err(),
             service.run(&globex, RunRequest::new([call.clone()])).await.unwrap_err(),
         ];
-        let (said, _) = service.steps(&globex, StepRequest::new([call], Turn::default())).await.unwrap();
+        let (said, _) =
+            service.steps(&globex, StepRequest::new([call], Turn::default())).await.unwrap();
         assert!(matches!(said[..], [Step::History { success: false, .. }]), "{said:?}");
         (format!("{refused:?}").replace(name, "NAME"), asked.swap(0, Ordering::Relaxed))
     };
     let unknown = asked_for("acme_3").await;
     assert_eq!(asked_for("acme_1").await, unknown);
-    assert!(service.call(&globex, CallRequest::new(ToolCall::new("a", "own_2", "{}"))).await.is_ok());
+    assert!(
+        service.call(&globex, CallRequest::new(ToolCall::new("a", "own_2", "{}"))).await.is_ok()
+    );
     assert_eq!(asked.load(Ordering::Relaxed) / 1000, 1, "what is called is counted");
 }
 
@@ -97,7 +107,11 @@ async fn a_request_of_another_tenant_is_refused_as_one_that_does_not_run() {
     };
     let unknown = refused("absent").await;
     assert_eq!((unknown.0, refused("theirs").await), (404, unknown.clone()));
-    assert_eq!(fixture.ask(&acme, "DELETE /v1/calls/theirs", "", "").await.status, 202, "it still runs");
+    assert_eq!(
+        fixture.ask(&acme, "DELETE /v1/calls/theirs", "", "").await.status,
+        202,
+        "it still runs"
+    );
     assert_eq!(running.await.unwrap().unwrap().status, 200);
 }
 
@@ -139,7 +153,11 @@ async fn a_change_is_seen_by_new_calls_and_not_by_running_ones() {
     assert_eq!(fixture.call(&fixture.gone, "", ECHO).await.status, 200, "a new tenant");
     assert_eq!(fixture.ask(&acme, "DELETE /v1/calls/old", "", "").await.status, 202);
     assert_eq!(running.await.unwrap().unwrap().status, 200);
-    assert_eq!(fixture.call(&acme, "", r#"{"name": "ask"}"#).await.status, 404, "it is served no more");
+    assert_eq!(
+        fixture.call(&acme, "", r#"{"name": "ask"}"#).await.status,
+        404,
+        "it is served no more"
+    );
     assert_eq!(fixture.call(&acme, "", ECHO).await.status, 200);
 }
 
@@ -149,7 +167,8 @@ async fn a_token_is_a_principal_and_a_wrong_one_is_challenged() {
     let encoded = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
     let key = json!({"kty": "OKP", "crv": "Ed25519", "x": encoded(pair.public_key().as_ref()), "kid": "k"});
     let jwks = json!({"keys": [key]}).to_string();
-    let issuer = JwtIssuer::from_jwks("https://issuer.example", "https://tools.example", &jwks).unwrap();
+    let issuer =
+        JwtIssuer::from_jwks("https://issuer.example", "https://tools.example", &jwks).unwrap();
     let service = Service::builder(served(&tools().0)).build().unwrap();
     let auth = Authenticator::jwt(issuer.with_scope("tools"));
     let server = HttpServer::bind(service, auth, ListenOptions::default()).await.unwrap();
@@ -158,8 +177,11 @@ async fn a_token_is_a_principal_and_a_wrong_one_is_challenged() {
     let token = |tenant: &str, scope: &str| {
         let claims = json!({"iss": "https://issuer.example", "aud": "https://tools.example", "sub": "ada",
             "tenant": tenant, "scope": scope, "exp": 9_999_999_999_u64});
-        let message =
-            format!("{}.{}", encoded(br#"{"alg":"EdDSA","kid":"k"}"#), encoded(claims.to_string().as_bytes()));
+        let message = format!(
+            "{}.{}",
+            encoded(br#"{"alg":"EdDSA","kid":"k"}"#),
+            encoded(claims.to_string().as_bytes())
+        );
         format!("{message}.{}", encoded(pair.sign(message.as_bytes()).as_ref()))
     };
     let metadata = "https://tools.example/.well-known/oauth-protected-resource";
@@ -178,7 +200,8 @@ async fn a_token_is_a_principal_and_a_wrong_one_is_challenged() {
         assert!(challenge.is_none_or(|challenge| told.unwrap().contains(challenge)), "{reply:?}");
     }
     let path = metadata.strip_prefix("https://tools.example").unwrap();
-    let told = send(address, request(&format!("GET {path}"), "", "").as_bytes()).await.unwrap().json();
+    let told =
+        send(address, request(&format!("GET {path}"), "", "").as_bytes()).await.unwrap().json();
     assert_eq!(told["authorization_servers"], json!(["https://issuer.example"]), "{told}");
     assert_eq!(told["resource"], Value::from("https://tools.example"));
 }

@@ -37,7 +37,8 @@ impl Certified {
             generate_simple_self_signed(["localhost".to_owned()]).expect("a fixture");
         let dir = tempfile::tempdir().expect("a fixture");
         fs::write(dir.path().join("cert.pem"), pem("CERTIFICATE", cert.der())).expect("a fixture");
-        fs::write(dir.path().join("key.pem"), pem("PRIVATE KEY", &signing_key.serialize_der())).expect("a fixture");
+        fs::write(dir.path().join("key.pem"), pem("PRIVATE KEY", &signing_key.serialize_der()))
+            .expect("a fixture");
         Self { dir, der: cert.der().clone() }
     }
 
@@ -46,17 +47,23 @@ impl Certified {
     }
 
     async fn serve(&self) -> SocketAddr {
-        let tls = Tls::from_files(self.file("cert.pem"), self.file("key.pem")).expect("a good pair");
+        let tls =
+            Tls::from_files(self.file("cert.pem"), self.file("key.pem")).expect("a good pair");
         let service = Service::builder(served(&tools().0)).build().expect("a fixture");
         let options = ListenOptions::default().with_tls(tls);
-        let server = HttpServer::bind(service, Authenticator::open(), options).await.expect("a fixture");
+        let server =
+            HttpServer::bind(service, Authenticator::open(), options).await.expect("a fixture");
         let address = server.address();
         tokio::spawn(server.serve(std::future::pending()));
         address
     }
 
     /// What a client that trusts this certificate is answered.
-    async fn ask(&self, address: SocketAddr, version: &'static SupportedProtocolVersion) -> io::Result<String> {
+    async fn ask(
+        &self,
+        address: SocketAddr,
+        version: &'static SupportedProtocolVersion,
+    ) -> io::Result<String> {
         let mut roots = RootCertStore::empty();
         roots.add(self.der.clone()).map_err(io::Error::other)?;
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -66,7 +73,9 @@ impl Certified {
         let stream = TcpStream::connect(address).await?;
         let name = ServerName::try_from("localhost").map_err(io::Error::other)?;
         let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
-        stream.write_all(b"GET /ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await?;
+        stream
+            .write_all(b"GET /ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            .await?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await?;
         Ok(answer)
@@ -83,8 +92,12 @@ async fn a_client_that_trusts_the_certificate_is_served() {
         let answer = certified.ask(address, version).await.expect("an answer");
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     }
-    let other = Certified::new().ask(address, &TLS13).await.expect_err("the certificate is not trusted");
-    assert!(other.to_string().contains("UnknownIssuer") || other.to_string().contains("BadSignature"), "{other}");
+    let other =
+        Certified::new().ask(address, &TLS13).await.expect_err("the certificate is not trusted");
+    assert!(
+        other.to_string().contains("UnknownIssuer") || other.to_string().contains("BadSignature"),
+        "{other}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -102,7 +115,8 @@ async fn what_is_not_tls_gets_no_answer() {
 fn certificates_and_keys_that_do_not_fit_are_errors_that_name_the_file() {
     let (one, other) = (Certified::new(), Certified::new());
     fs::write(one.file("empty.pem"), "").expect("a fixture");
-    let failed = |cert: &Path, key: &Path| Tls::from_files(cert, key).expect_err("no good pair").to_string();
+    let failed =
+        |cert: &Path, key: &Path| Tls::from_files(cert, key).expect_err("no good pair").to_string();
     let (cert, key, empty) = (one.file("cert.pem"), one.file("key.pem"), one.file("empty.pem"));
     for (cert, key, named) in [
         (&cert, &other.file("key.pem"), &cert),

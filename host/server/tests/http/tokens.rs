@@ -24,7 +24,8 @@ pub(crate) const AUDIENCE: &str = "https://tools.example";
 const LEEWAY: u64 = 30;
 /// Far longer than what is waited for takes.
 const PATIENCE: Duration = Duration::from_secs(20);
-const JSON: &str = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
+const JSON: &str =
+    "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
 
 pub(crate) fn encoded(bytes: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
@@ -84,7 +85,8 @@ impl Issued {
 fn issuer(pair: &Ed25519KeyPair, audience: &str) -> JwtIssuer {
     let key = json!({"kty": "OKP", "crv": "Ed25519", "x": encoded(pair.public_key()), "kid": "k"});
     let jwks = json!({"keys": [key]}).to_string();
-    let issuer = JwtIssuer::from_jwks(ISSUER, audience, &jwks).expect("a fixture").with_scope("tools");
+    let issuer =
+        JwtIssuer::from_jwks(ISSUER, audience, &jwks).expect("a fixture").with_scope("tools");
     issuer.with_algorithms(["EdDSA"]).expect("a fixture")
 }
 
@@ -94,8 +96,7 @@ fn header(algorithm: &str) -> Value {
 
 /// Good claims, with one changed.
 pub(crate) fn claims(name: &str, value: Value) -> Value {
-    let mut claims =
-        json!({"iss": ISSUER, "aud": AUDIENCE, "sub": "ada", "tenant": "acme", "scope": "tools", "exp": now() + 600});
+    let mut claims = json!({"iss": ISSUER, "aud": AUDIENCE, "sub": "ada", "tenant": "acme", "scope": "tools", "exp": now() + 600});
     claims[name] = value;
     claims
 }
@@ -121,7 +122,10 @@ async fn each_kind_of_token_has_its_status_and_code() {
         ("expired for more than 30 s", with("exp", json!(now() - LEEWAY - 5))),
         ("not valid yet", with("nbf", json!(now() + 600))),
         ("the algorithm `none`", format!("{}.", message(&header("none"), &good))),
-        ("`HS256` with the public key", format!("{shared}.{}", encoded(hmac::sign(&secret, shared.as_bytes())))),
+        (
+            "`HS256` with the public key",
+            format!("{shared}.{}", encoded(hmac::sign(&secret, shared.as_bytes()))),
+        ),
         ("an unknown `kid`", issued.token(&json!({"alg": "EdDSA", "kid": "other"}), &good)),
         ("another signature", format!("{}.{}", message(&header("EdDSA"), &good), encoded([0; 64]))),
         (
@@ -143,11 +147,17 @@ async fn each_kind_of_token_has_its_status_and_code() {
     );
     for ((case, token), row) in cases.iter().zip(&rows) {
         let reply = issued.ask(token, "GET /v1/tools", "", "").await;
-        let code = if reply.code().is_empty() { "–".to_owned() } else { format!("`{}`", reply.code()) };
-        assert_eq!((reply.status.to_string(), code), (row[1].clone(), row[2].clone()), "{case}: {reply:?}");
+        let code =
+            if reply.code().is_empty() { "–".to_owned() } else { format!("`{}`", reply.code()) };
+        assert_eq!(
+            (reply.status.to_string(), code),
+            (row[1].clone(), row[2].clone()),
+            "{case}: {reply:?}"
+        );
         let is_challenged = reply.status == 401 || reply.code() == "insufficient_scope";
         let challenge = reply.header("www-authenticate").unwrap_or_default();
-        let metadata = format!("resource_metadata=\"{AUDIENCE}/.well-known/oauth-protected-resource\"");
+        let metadata =
+            format!("resource_metadata=\"{AUDIENCE}/.well-known/oauth-protected-resource\"");
         assert_eq!(challenge.contains(&metadata), is_challenged, "{case}: {reply:?}");
     }
 }
@@ -169,11 +179,17 @@ async fn metadata_are_where_the_challenge_says() {
         let query = audience.find('?').map_or("", |at| &audience[at..]);
         let expected = format!("resource_metadata=\"https://tools.example{ROOT}{named}{query}\"");
         assert!(challenge.contains(&expected), "{audience}: {challenge}");
-        for (path, status) in [(named, 200), (named.trim_end_matches('/'), 200), ("", 200), (other, 404)] {
+        for (path, status) in
+            [(named, 200), (named.trim_end_matches('/'), 200), ("", 200), (other, 404)]
+        {
             let line = format!("GET {ROOT}{path}");
-            let reply = send(issued.address, request(&line, "", "").as_bytes()).await.expect("a response");
+            let reply =
+                send(issued.address, request(&line, "", "").as_bytes()).await.expect("a response");
             assert_eq!(reply.status, status, "{audience} {path}: {reply:?}");
-            assert!(status == 404 || reply.json()["resource"] == audience, "{audience} {path}: {reply:?}");
+            assert!(
+                status == 404 || reply.json()["resource"] == audience,
+                "{audience} {path}: {reply:?}"
+            );
         }
     }
 }
@@ -201,7 +217,9 @@ async fn what_an_expired_token_opened_ends() {
     let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
     }});
-    let open = async |token: &str| issued.ask(token, "POST /mcp", JSON, &initialize.to_string()).await.status;
+    let open = async |token: &str| {
+        issued.ask(token, "POST /mcp", JSON, &initialize.to_string()).await.status
+    };
     // Of the time that the clocks may differ by, seconds are left.
     let short = issued.of_user("ada", now() + 2 - LEEWAY);
     let other = issued.of_user("bob", now() + 600);
@@ -209,7 +227,9 @@ async fn what_an_expired_token_opened_ends() {
     assert_eq!((open(&short).await, open(&other).await), (200, 429), "the tenant has one session");
     ends(streaming).await;
     let opened = async { while open(&other).await != 200 {} };
-    tokio::time::timeout(PATIENCE, opened).await.expect("the session of the expired token has ended");
+    tokio::time::timeout(PATIENCE, opened)
+        .await
+        .expect("the session of the expired token has ended");
     assert_eq!(issued.ask(&short, "GET /v1/tools", "", "").await.status, 401);
 }
 

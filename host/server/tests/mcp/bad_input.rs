@@ -85,7 +85,8 @@ pub(crate) fn rows(head: &str) -> Vec<Row> {
         let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
         let number = |cell: &str| {
             let sign = if cell.starts_with('−') { -1 } else { 1 };
-            let digits: String = cell.trim_start_matches('−').chars().take_while(char::is_ascii_digit).collect();
+            let digits: String =
+                cell.trim_start_matches('−').chars().take_while(char::is_ascii_digit).collect();
             digits.parse::<i64>().map_or(0, |number| sign * number)
         };
         let (status, code) = if cells.len() == 3 { (cells[1], cells[2]) } else { ("", cells[1]) };
@@ -100,7 +101,9 @@ pub(crate) fn rows(head: &str) -> Vec<Row> {
 /// The requests whose answer needs nothing but a session, by the row that they belong to.
 fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-    let send = |method: &str, headers: &str, body: &str| web.request(0, method, headers, body).into_bytes();
+    let send = |method: &str, headers: &str, body: &str| {
+        web.request(0, method, headers, body).into_bytes()
+    };
     let post = |headers: &str, body: &str| send("POST", &format!("{JSON}{headers}"), body);
     let (list, list_body) = modern(1, "tools/list", None);
     let list_body = list_body.to_string();
@@ -111,14 +114,19 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
     let (no_such, no_such_body) = modern(1, "no/such", None);
     let (opening, opening_body) = modern(1, "initialize", None);
     let opening_session =
-        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize(json!({}))}).to_string();
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize(json!({}))})
+            .to_string();
     let bare = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
-    let not_utf8 = send("POST", &format!("{JSON}{session}"), r#"{"jsonrpc":"2.0","id":1,"method":"p~"}"#);
-    let not_utf8 = not_utf8.into_iter().map(|byte| if byte == b'~' { 0xff } else { byte }).collect();
-    let other_host =
-        String::from_utf8(post(session, ping)).expect("text").replace("Host: localhost", "Host: evil.example");
+    let not_utf8 =
+        send("POST", &format!("{JSON}{session}"), r#"{"jsonrpc":"2.0","id":1,"method":"p~"}"#);
+    let not_utf8 =
+        not_utf8.into_iter().map(|byte| if byte == b'~' { 0xff } else { byte }).collect();
+    let other_host = String::from_utf8(post(session, ping))
+        .expect("text")
+        .replace("Host: localhost", "Host: evil.example");
     let long = String::from_utf8(post(session, ping)).expect("text");
-    let long = long.replace(&format!("Content-Length: {}", ping.len()), "Content-Length: 99999999999");
+    let long =
+        long.replace(&format!("Content-Length: {}", ping.len()), "Content-Length: 99999999999");
     let deep = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"a":{}1{}}}}}"#,
         "[".repeat(200),
@@ -128,23 +136,37 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
         let text = String::from_utf8(request).expect("text");
         text.replace("application/json, text/event-stream", accepted).into_bytes()
     };
-    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}"#;
+    let cancel =
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}"#;
     let numbered = cancel.replace("\"method\"", "\"id\":1,\"method\"");
-    let no_key = String::from_utf8(post("", ping)).expect("text").replace("Authorization: ", "X-Other: ");
+    let no_key =
+        String::from_utf8(post("", ping)).expect("text").replace("Authorization: ", "X-Other: ");
     let bad_accept = "`Accept` without `application/json`, `application/*` or `*/*`; `GET` without `text/event-stream`";
     vec![
         ("no key, or one that is not known", no_key.into_bytes()),
-        ("no key, or one that is not known", crate::web::request("tck_unknown", "POST", JSON, ping).into_bytes()),
+        (
+            "no key, or one that is not known",
+            crate::web::request("tck_unknown", "POST", JSON, ping).into_bytes(),
+        ),
         (bad_accept, accepting(post(session, ping), "text/html")),
         (bad_accept, accepting(post(session, ping), "text/event-stream")),
         (bad_accept, accepting(send("GET", session, ""), "application/json")),
         ("a notification with an id; a request without one", post(session, &numbered)),
-        ("a notification with an id; a request without one", post(session, r#"{"jsonrpc":"2.0","method":"ping"}"#)),
+        (
+            "a notification with an id; a request without one",
+            post(session, r#"{"jsonrpc":"2.0","method":"ping"}"#),
+        ),
         ("a cancellation of a request that does not run, also a second one", post(session, cancel)),
         ("a cancellation of a request that does not run, also a second one", post(session, cancel)),
-        ("a `Content-Type` other than `application/json`", send("POST", "Content-Type: text/plain\r\n", ping)),
+        (
+            "a `Content-Type` other than `application/json`",
+            send("POST", "Content-Type: text/plain\r\n", ping),
+        ),
         ("a `Content-Type` other than `application/json`", send("POST", "", ping)),
-        ("a `Content-Encoding`, such as `gzip`", post(&format!("{session}Content-Encoding: gzip\r\n"), ping)),
+        (
+            "a `Content-Encoding`, such as `gzip`",
+            post(&format!("{session}Content-Encoding: gzip\r\n"), ping),
+        ),
         ("longer than the server reads", long.into_bytes()),
         ("no JSON, nested too deep, duplicate members, not UTF-8", post("", "{")),
         ("no JSON, nested too deep, duplicate members, not UTF-8", post(session, &deep)),
@@ -154,7 +176,10 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
         ),
         ("no JSON, nested too deep, duplicate members, not UTF-8", not_utf8),
         ("a batch; an id that is null, a fraction, an object; no `jsonrpc`", post("", "[]")),
-        ("a batch; an id that is null, a fraction, an object; no `jsonrpc`", post("", &format!("[{ping},{ping}]"))),
+        (
+            "a batch; an id that is null, a fraction, an object; no `jsonrpc`",
+            post("", &format!("[{ping},{ping}]")),
+        ),
         (
             "a batch; an id that is null, a fraction, an object; no `jsonrpc`",
             post("", r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#),
@@ -167,28 +192,57 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
             "a batch; an id that is null, a fraction, an object; no `jsonrpc`",
             post("", r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#),
         ),
-        ("a batch; an id that is null, a fraction, an object; no `jsonrpc`", post("", r#"{"id":1,"method":"ping"}"#)),
-        ("`params` is no object", post("", r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#)),
+        (
+            "a batch; an id that is null, a fraction, an object; no `jsonrpc`",
+            post("", r#"{"id":1,"method":"ping"}"#),
+        ),
+        (
+            "`params` is no object",
+            post("", r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#),
+        ),
         (
             "a message that does not fit the protocol, such as one whose `_meta` is no object",
-            post(session, &call_body.to_string().replace(&json!(call_body["params"]["_meta"]).to_string(), "[]")),
+            post(
+                session,
+                &call_body
+                    .to_string()
+                    .replace(&json!(call_body["params"]["_meta"]).to_string(), "[]"),
+            ),
         ),
-        ("an `Idempotency-Key`: MCP keeps no answers", post(&format!("{session}Idempotency-Key: a\r\n"), ping)),
+        (
+            "an `Idempotency-Key`: MCP keeps no answers",
+            post(&format!("{session}Idempotency-Key: a\r\n"), ping),
+        ),
         ("no session where one is needed", post("", ping)),
-        ("an unknown session, or that of another principal", post("Mcp-Session-Id: nothing\r\n", ping)),
+        (
+            "an unknown session, or that of another principal",
+            post("Mcp-Session-Id: nothing\r\n", ping),
+        ),
         (
             "an unknown session, or that of another principal",
             web.request(1, "POST", &format!("{JSON}{session}"), ping).into_bytes(),
         ),
         ("`initialize` in an open session", post(session, &opening_session)),
-        ("`initialize` without params, or with params that do not fit", post("", &ping.replace("ping", "initialize"))),
-        ("an `Origin` that is not listed", post(&format!("{session}Origin: https://evil.example\r\n"), ping)),
+        (
+            "`initialize` without params, or with params that do not fit",
+            post("", &ping.replace("ping", "initialize")),
+        ),
+        (
+            "an `Origin` that is not listed",
+            post(&format!("{session}Origin: https://evil.example\r\n"), ping),
+        ),
         ("an `Origin` that is not listed", post(&format!("{session}Origin: null\r\n"), ping)),
         ("a `Host` that is not listed", other_host.into_bytes()),
-        ("an unknown revision", post(&format!("{session}MCP-Protocol-Version: 2030-01-01\r\n"), ping)),
         (
             "an unknown revision",
-            post(&list.replace("2026-07-28", "2030-01-01"), &list_body.replace("2026-07-28", "2030-01-01")),
+            post(&format!("{session}MCP-Protocol-Version: 2030-01-01\r\n"), ping),
+        ),
+        (
+            "an unknown revision",
+            post(
+                &list.replace("2026-07-28", "2030-01-01"),
+                &list_body.replace("2026-07-28", "2030-01-01"),
+            ),
         ),
         ("2026-07-28 without its metadata", post(&list, bare)),
         (
@@ -212,20 +266,27 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
 /// What is refused because of a question, both ways in which an answer comes back; and an artifact that is not there.
 async fn about_questions() -> Vec<(&'static str, Reply)> {
     let ask = async |_: Value, call: Arc<Invocation>| match &call.context.resume {
-        None => Outcome::AskUser(Question::new("How many?").with_answer_schema(json!({"type": "integer"}))),
+        None => Outcome::AskUser(
+            Question::new("How many?").with_answer_schema(json!({"type": "integer"})),
+        ),
         Some(_) => Outcome::ok(json!({})),
     };
     let registry = Registry::new();
     let named = |name: &str| Definition::new(name, "Asks.").unwrap();
     registry
-        .register_all([Tool::native(named("ask"), ask).unwrap(), Tool::native(named("other"), ask).unwrap()])
+        .register_all([
+            Tool::native(named("ask"), ask).unwrap(),
+            Tool::native(named("other"), ask).unwrap(),
+        ])
         .unwrap();
     let now = Arc::new(AtomicU64::new(0));
     let clock = Arc::clone(&now);
-    let sealer =
-        Sealer::generate().unwrap().with_clock(move || UNIX_EPOCH + DAY * clock.load(Ordering::Relaxed) as u32);
+    let sealer = Sealer::generate()
+        .unwrap()
+        .with_clock(move || UNIX_EPOCH + DAY * clock.load(Ordering::Relaxed) as u32);
     let artifacts = Artifacts::temporary(ArtifactOptions::default()).unwrap();
-    let service = Service::builder(Served::new(&registry)).with_sealer(sealer).with_artifacts(artifacts);
+    let service =
+        Service::builder(Served::new(&registry)).with_sealer(sealer).with_artifacts(artifacts);
     let web = start(service.build().unwrap(), &registry, McpOptions::default()).await;
     let mut replies = Vec::new();
     for is_form in [true, false] {
@@ -237,17 +298,24 @@ async fn about_questions() -> Vec<(&'static str, Reply)> {
             match answer {
                 None => {}
                 Some((state, answer)) if is_form => {
-                    let content = json!({"answer": {"action": "accept", "content": {"answer": answer}}});
-                    (call["params"]["requestState"], call["params"]["inputResponses"]) = (state.into(), content);
+                    let content =
+                        json!({"answer": {"action": "accept", "content": {"answer": answer}}});
+                    (call["params"]["requestState"], call["params"]["inputResponses"]) =
+                        (state.into(), content);
                 }
                 Some((state, answer)) => {
-                    call["params"]["_meta"]["toolcell/resume"] = json!({"answer": answer, "state": state});
+                    call["params"]["_meta"]["toolcell/resume"] =
+                        json!({"answer": answer, "state": state});
                 }
             }
             web.post(key, &headers, &call).await
         };
         let asked = send(0, "ask", 1, None).await.message()["result"].take();
-        let state = if is_form { &asked["requestState"] } else { &asked["_meta"]["toolcell/question"]["state"] };
+        let state = if is_form {
+            &asked["requestState"]
+        } else {
+            &asked["_meta"]["toolcell/question"]["state"]
+        };
         let state = state.as_str().unwrap_or_else(|| panic!("{asked}"));
         let changed = format!("{state}x");
         for (case, key, tool, x, state, answer) in [
@@ -267,11 +335,18 @@ async fn about_questions() -> Vec<(&'static str, Reply)> {
     }
     let session = web.open().await;
     let uri = format!("toolcell://artifacts/{}", "0".repeat(64));
-    let read = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": uri}});
-    replies.push(("`resources/read` of an unknown artifact in a session", web.post(0, &session, &read).await));
+    let read =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": uri}});
+    replies.push((
+        "`resources/read` of an unknown artifact in a session",
+        web.post(0, &session, &read).await,
+    ));
     let (headers, mut read) = modern(1, "resources/read", Some(&uri));
     read["params"]["uri"] = json!(uri);
-    replies.push(("`resources/read` of an unknown artifact, 2026-07-28", web.post(0, &headers, &read).await));
+    replies.push((
+        "`resources/read` of an unknown artifact, 2026-07-28",
+        web.post(0, &headers, &read).await,
+    ));
     for (case, method, params) in [
         ("an unknown method in a session", "no/such", json!({})),
         ("params that do not fit the method", "tools/call", json!({"name": 5})),
@@ -297,7 +372,8 @@ async fn each_bad_message_has_its_status_and_code() {
     for (case, bytes) in requests(&web, &session) {
         replies.push((case, web.send_bytes(&bytes).await));
     }
-    let cut_off = web.request(0, "POST", &format!("{JSON}{session}"), "{").replace(": 1\r\n", ": 2\r\n");
+    let cut_off =
+        web.request(0, "POST", &format!("{JSON}{session}"), "{").replace(": 1\r\n", ": 2\r\n");
     let chunked = cut_off.replace("Content-Length: 2", "Transfer-Encoding: chunked");
     for bytes in [&cut_off, &chunked.replace("\r\n\r\n{", "\r\n\r\n2\r\n{")] {
         let reply = web.send_last(bytes.as_bytes()).await;

@@ -27,7 +27,8 @@ async fn a_changed_list_is_told_on_the_streams_of_its_tenant_only() {
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     assert_eq!(web.post(0, &session, &ping).await.status, 200, "the session is open");
     let (headers, body) = listen();
-    let acknowledged = |told: &str| told.contains("notifications/subscriptions/acknowledged").then_some(());
+    let acknowledged =
+        |told: &str| told.contains("notifications/subscriptions/acknowledged").then_some(());
     let (mut get, _) = web.begin(0, "GET", &session, "").await;
     let (mut listening, _) = web.begin(0, "POST", &headers, &body).await;
     let (mut other, _) = web.begin_with(&web.globex, "POST", &headers, &body).await;
@@ -37,7 +38,9 @@ async fn a_changed_list_is_told_on_the_streams_of_its_tenant_only() {
     let tools = |names: &[&'static str]| ServedTenant::default().with_tools(names.to_vec());
     let all = ServedTenant::default;
     let serve = |acme: ServedTenant, globex: ServedTenant| {
-        service.replace(Served::new(&registry).with_tenant("acme", acme).with_tenant("globex", globex));
+        service.replace(
+            Served::new(&registry).with_tenant("acme", acme).with_tenant("globex", globex),
+        );
     };
     // A change of the other tenant's tools alone, and after it one of this tenant's.
     serve(all(), tools(&["echo"]));

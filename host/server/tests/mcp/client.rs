@@ -1,7 +1,9 @@
 //! A client over lines.
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+};
 use tokio::task::JoinHandle;
 use toolcell_server::mcp::{McpOptions, StdioError, serve_lines};
 use toolcell_server::{Principal, Service};

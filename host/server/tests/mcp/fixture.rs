@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toolcell::{
-    Definition, Halt, HandlerError, Invocation, Media, Outcome, Output, Part, Question, Registry, Resource,
-    ResourceContent, Tool,
+    Definition, Halt, HandlerError, Invocation, Media, Outcome, Output, Part, Question, Registry,
+    Resource, ResourceContent, Tool,
 };
 use toolcell_server::{Served, Service, ServiceLimits};
 
@@ -31,7 +31,9 @@ pub(crate) fn service() -> (Service, Registry, mpsc::UnboundedReceiver<&'static 
     };
     let ask = async |_: Value, call: Arc<Invocation>| match &call.context.resume {
         None => Outcome::AskUser(
-            Question::new("Which one?").with_options(json!(["red", "blue"])).with_state(json!({"secret": 7})),
+            Question::new("Which one?")
+                .with_options(json!(["red", "blue"]))
+                .with_state(json!({"secret": 7})),
         ),
         Some(resume) => Outcome::ok(json!({
             "answer": resume.answer.to_value(),
@@ -61,7 +63,9 @@ pub(crate) fn service() -> (Service, Registry, mpsc::UnboundedReceiver<&'static 
             }))
     };
     let halt = async |_: Value| Outcome::Halt(Halt::new("done", json!({"steps": 3})));
-    let fail = async |_: Value| -> Outcome { HandlerError::new("broken").with_data(json!({"queue": 1})).into() };
+    let fail = async |_: Value| -> Outcome {
+        HandlerError::new("broken").with_data(json!({"queue": 1})).into()
+    };
     let numbers = json!({"type": "object", "properties": {"n": {"type": "number"}}});
     let named = |name: &str| Definition::new(name, format!("Does {name}.")).unwrap();
     let registry = Registry::new();
@@ -76,7 +80,9 @@ pub(crate) fn service() -> (Service, Registry, mpsc::UnboundedReceiver<&'static 
             )
             .unwrap(),
             Tool::native(named("text"), async |_: Value| json!("plain")).unwrap(),
-            Tool::native(named("hidden"), async |_: Value| json!("hidden")).unwrap().with_visibility(|_, _| false),
+            Tool::native(named("hidden"), async |_: Value| json!("hidden"))
+                .unwrap()
+                .with_visibility(|_, _| false),
             Tool::native(named("ask"), ask).unwrap(),
             Tool::native(named("wait"), wait).unwrap(),
             Tool::native(named("draw"), draw).unwrap(),

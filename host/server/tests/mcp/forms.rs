@@ -16,7 +16,9 @@ async fn asked(question: Question, content: Value) -> (Value, Value) {
         Some(resume) => Outcome::ok(json!({"answer": resume.answer.to_value()})),
     };
     let registry = Registry::new();
-    registry.register(Tool::native(Definition::new("ask", "Asks.").unwrap(), ask).unwrap()).unwrap();
+    registry
+        .register(Tool::native(Definition::new("ask", "Asks.").unwrap(), ask).unwrap())
+        .unwrap();
     let service = Service::builder(Served::new(&registry)).build().unwrap();
     let mut client = Client::start(service, McpOptions::default());
     let meta = stateless(json!({"elicitation": {"form": {}}}));
@@ -42,7 +44,11 @@ async fn the_texts_that_a_member_can_have_are_an_enum_of_its_field() {
             Value::Null,
             json!({"type": "string", "enum": ["18:30", "20:00"], "title": "When?"}),
         ),
-        (json!({"type": ["string", "null"], "enum": ["18:30", "20:00", null]}), Value::Null, two.clone()),
+        (
+            json!({"type": ["string", "null"], "enum": ["18:30", "20:00", null]}),
+            Value::Null,
+            two.clone(),
+        ),
         (json!({"anyOf": [two, {"type": "null"}]}), Value::Null, two.clone()),
         (
             json!({"oneOf": [{"const": "18:30", "description": "Early."}, {"const": "20:00", "type": "string"}]}),
@@ -62,7 +68,11 @@ async fn the_texts_that_a_member_can_have_are_an_enum_of_its_field() {
         (plain.clone(), json!({"field": "day", "choices": ["9:00"]}), plain.clone()),
         (plain.clone(), json!({"field": "time", "choices": []}), plain.clone()),
         (plain.clone(), json!({"field": "time", "choices": [1]}), plain.clone()),
-        (json!({"type": "integer"}), json!({"field": "time", "choices": ["1"]}), json!({"type": "integer"})),
+        (
+            json!({"type": "integer"}),
+            json!({"field": "time", "choices": ["1"]}),
+            json!({"type": "integer"}),
+        ),
     ] {
         let schema = json!({"type": "object", "properties": {"time": member}});
         let mut question = Question::new("A table?").with_answer_schema(schema);
@@ -79,10 +89,15 @@ async fn the_texts_that_a_member_can_have_are_an_enum_of_its_field() {
     let titled = json!({"oneOf": [{"const": "18:30", "title": "Early"}, {"const": "20:00", "title": "Late"}]});
     let question = Question::new("When?").with_answer_schema(titled.clone());
     let (form, answer) = asked(question, json!({"answer": "20:00"})).await;
-    assert_eq!((&form["properties"]["answer"]["oneOf"], &answer), (&titled["oneOf"], &json!("20:00")), "{form}");
+    assert_eq!(
+        (&form["properties"]["answer"]["oneOf"], &answer),
+        (&titled["oneOf"], &json!("20:00")),
+        "{form}"
+    );
     // One question whose answer is one of a few texts.
     let one = json!({"oneOf": [{"const": "18:30", "description": "Early."}, {"const": "20:00"}]});
-    let (form, answer) = asked(Question::new("When?").with_answer_schema(one), json!({"answer": "20:00"})).await;
+    let (form, answer) =
+        asked(Question::new("When?").with_answer_schema(one), json!({"answer": "20:00"})).await;
     assert_eq!((&form["properties"]["answer"], &answer), (&two, &json!("20:00")));
 }
 

@@ -34,13 +34,19 @@ fn messages() -> Vec<Value> {
         request("ping", json!({})),
         request("tools/list", json!({"cursor": "MTphYmM"})),
         request("tools/list", json!({"_meta": form})),
-        request("tools/call", json!({"name": "echo", "arguments": {"n": 1}, "_meta": {"progressToken": 1}})),
+        request(
+            "tools/call",
+            json!({"name": "echo", "arguments": {"n": 1}, "_meta": {"progressToken": 1}}),
+        ),
         request("tools/call", json!({"name": "ask", "_meta": form})),
         request(
             "tools/call",
             json!({"name": "ask", "requestState": "AAAA", "inputResponses": {"answer": {}}, "_meta": form}),
         ),
-        request("tools/call", json!({"name": "ask", "_meta": {"toolcell/resume": {"answer": 1, "state": "tc2.AAAA"}}})),
+        request(
+            "tools/call",
+            json!({"name": "ask", "_meta": {"toolcell/resume": {"answer": 1, "state": "tc2.AAAA"}}}),
+        ),
         request("resources/read", json!({"uri": "toolcell://artifacts/abc"})),
         request("logging/setLevel", json!({"level": "debug"})),
         request("server/discover", json!({"_meta": form})),
@@ -53,11 +59,28 @@ fn messages() -> Vec<Value> {
 
 /// What takes the place of a value, as text.
 fn values() -> Vec<String> {
-    let few =
-        ["null", "true", "-1", "1.5", "1e400", "18446744073709551616", "\"\"", "\"\\u0000\"", "{}", "[]", "[[1]]"];
-    let few =
-        few.into_iter().chain(["\"2030-01-01\"", "\"tools/call\"", "\"hidden\"", "{\"a\":1,\"a\":2}", "\"\\ud800\""]);
-    let long = [format!("\"{}\"", "x".repeat(50_000)), format!("{}1{}", "[".repeat(300), "]".repeat(300))];
+    let few = [
+        "null",
+        "true",
+        "-1",
+        "1.5",
+        "1e400",
+        "18446744073709551616",
+        "\"\"",
+        "\"\\u0000\"",
+        "{}",
+        "[]",
+        "[[1]]",
+    ];
+    let few = few.into_iter().chain([
+        "\"2030-01-01\"",
+        "\"tools/call\"",
+        "\"hidden\"",
+        "{\"a\":1,\"a\":2}",
+        "\"\\ud800\"",
+    ]);
+    let long =
+        [format!("\"{}\"", "x".repeat(50_000)), format!("{}1{}", "[".repeat(300), "]".repeat(300))];
     few.map(str::to_owned).chain(long).collect()
 }
 
@@ -115,7 +138,9 @@ async fn lines_are_answered_or_dropped() {
     client.initialize(json!({})).await;
     let (mut messages, values, mut random) = (messages(), values(), fastrand::Rng::with_seed(SEED));
     // It goes on until it is cancelled, once or twice: the others have its id.
-    messages.push(json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}}));
+    messages.push(
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}}),
+    );
     let mut errors = 0;
     for case in 0..CASES {
         let bytes = changed(&mut random, &messages, &values);
@@ -132,8 +157,14 @@ async fn lines_are_answered_or_dropped() {
             }
         };
         let shown = String::from_utf8_lossy(&bytes);
-        let answer = tokio::time::timeout(PATIENCE, answered).await.unwrap_or_else(|_| panic!("case {case}: {shown}"));
-        assert_eq!(answer["result"]["structuredContent"], json!({"n": case}), "case {case}: {shown}: {answer}");
+        let answer = tokio::time::timeout(PATIENCE, answered)
+            .await
+            .unwrap_or_else(|_| panic!("case {case}: {shown}"));
+        assert_eq!(
+            answer["result"]["structuredContent"],
+            json!({"n": case}),
+            "case {case}: {shown}: {answer}"
+        );
     }
     assert!(errors > CASES / 4, "{errors} of {CASES}");
     client.end().await.unwrap();
@@ -150,7 +181,8 @@ async fn posts_are_answered_and_another_tenant_is_served() {
     let mut refused = 0;
     for case in 0..CASES {
         let bytes = changed(&mut random, &messages, &values);
-        let eras = [session.clone(), list.clone(), modern(1, "tools/call", Some("echo")).0, String::new()];
+        let eras =
+            [session.clone(), list.clone(), modern(1, "tools/call", Some("echo")).0, String::new()];
         // A session that says that its user can be asked is asked, and its request waits for the answer.
         let first = usize::from(String::from_utf8_lossy(&bytes).contains("elicitation"));
         let more = HEADERS[random.usize(..HEADERS.len())];
@@ -165,13 +197,17 @@ async fn posts_are_answered_and_another_tenant_is_served() {
         let reply = reply.unwrap_or_else(|_| panic!("case {case}: {shown}"));
         assert!(reply.status < 500, "case {case}: {reply:?} for {shown}");
         refused += usize::from(reply.status >= 400);
-        let other = web.send_with(&web.globex, "POST", &format!("{JSON}{list}"), &list_body.to_string()).await;
+        let other = web
+            .send_with(&web.globex, "POST", &format!("{JSON}{list}"), &list_body.to_string())
+            .await;
         assert_eq!(other.message()["result"]["tools"][0]["name"], "ask", "case {case}: {other:?}");
     }
     assert!(refused > CASES / 4 && refused < CASES, "{refused} of {CASES}");
-    let call =
-        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo", "arguments": {"n": 7}}});
-    assert_eq!(web.post(0, &session, &call).await.message()["result"]["structuredContent"], json!({"n": 7}));
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo", "arguments": {"n": 7}}});
+    assert_eq!(
+        web.post(0, &session, &call).await.message()["result"]["structuredContent"],
+        json!({"n": 7})
+    );
     assert_eq!(service.running(), 0);
 }
 
@@ -180,7 +216,9 @@ async fn posts_are_answered_and_another_tenant_is_served() {
 async fn a_flood_of_sessions_leaves_others_theirs() {
     let (service, registry, _) = service();
     let web = start(service, &registry, McpOptions::default().with_sessions(4)).await;
-    let open = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))}).to_string();
+    let open =
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))})
+            .to_string();
     let mut statuses = Vec::new();
     for _ in 0..50 {
         statuses.push(web.send(0, "POST", JSON, &open).await.status);

@@ -33,9 +33,16 @@ async fn clients(service: &Service) -> [(Client, Value); 2] {
 #[track_caller]
 fn is_refused_for_a_time(told: &Value, kind: &str) {
     let refusal = told.pointer(REFUSAL).unwrap_or_else(|| panic!("{told}"));
-    assert_eq!((&told["result"]["isError"], &refusal["kind"]), (&json!(true), &json!(kind)), "{told}");
+    assert_eq!(
+        (&told["result"]["isError"], &refusal["kind"]),
+        (&json!(true), &json!(kind)),
+        "{told}"
+    );
     let wait = &told["result"]["_meta"][WAIT];
-    assert!(wait.as_u64().is_some_and(|wait| wait > 0) && *wait == refusal["retry_after_ms"], "{told}");
+    assert!(
+        wait.as_u64().is_some_and(|wait| wait > 0) && *wait == refusal["retry_after_ms"],
+        "{told}"
+    );
 }
 
 #[tokio::test]
@@ -44,9 +51,12 @@ async fn over_http_more_calls_than_the_server_makes_are_refused_as_the_page_says
     // Of two calls each tenant leaves as many free as it has.
     let limits = ServiceLimits::default().with_in_flight(2);
     let service = Service::builder(Served::new(&registry)).with_limits(limits).build().unwrap();
-    let web = start(service.clone(), &registry, McpOptions::default().with_stop_grace(Duration::ZERO)).await;
+    let web =
+        start(service.clone(), &registry, McpOptions::default().with_stop_grace(Duration::ZERO))
+            .await;
     let (headers, wait) = modern(1, "tools/call", Some("wait"));
-    let (running, call) = (web.request(0, "POST", &format!("{JSON}{headers}"), &wait.to_string()), wait);
+    let (running, call) =
+        (web.request(0, "POST", &format!("{JSON}{headers}"), &wait.to_string()), wait);
     let mut stream = tokio::net::TcpStream::connect(web.address).await.unwrap();
     tokio::io::AsyncWriteExt::write_all(&mut stream, running.as_bytes()).await.unwrap();
     assert_eq!(waits.recv().await, Some("started"));
@@ -64,7 +74,10 @@ async fn over_lines_a_call_without_quota_is_a_result_that_says_when_to_try_again
         let call = json!({"name": "text", "_meta": meta});
         if at == 0 {
             let first = client.ask(1, "tools/call", call.clone()).await;
-            assert_eq!((&first["result"]["isError"], first["result"]["_meta"].get(WAIT)), (&json!(false), None));
+            assert_eq!(
+                (&first["result"]["isError"], first["result"]["_meta"].get(WAIT)),
+                (&json!(false), None)
+            );
         }
         is_refused_for_a_time(&client.ask(2, "tools/call", call).await, "quota");
         client.end().await.unwrap();
@@ -77,7 +90,11 @@ async fn over_lines_more_calls_than_the_server_makes_are_results_that_say_when_t
     let service = limited(&registry, Quota::default(), 1);
     for (mut client, meta) in clients(&service).await {
         let call = |name: &str| json!({"name": name, "_meta": meta});
-        client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call("wait")})).await;
+        client
+            .send(
+                json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call("wait")}),
+            )
+            .await;
         assert_eq!(waits.recv().await, Some("started"));
         is_refused_for_a_time(&client.ask(2, "tools/call", call("text")).await, "overloaded");
         let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
@@ -93,12 +110,18 @@ async fn over_lines_more_calls_than_the_server_makes_are_results_that_say_when_t
 #[tokio::test]
 async fn an_error_of_a_tool_says_when_to_try_again() {
     let registry = Registry::new();
-    let later =
-        async |_: Value| -> Outcome { HandlerError::new("later").retryable_after(Duration::from_secs(2)).into() };
-    registry.register(Tool::native(Definition::new("later", "Fails.").unwrap(), later).unwrap()).unwrap();
+    let later = async |_: Value| -> Outcome {
+        HandlerError::new("later").retryable_after(Duration::from_secs(2)).into()
+    };
+    registry
+        .register(Tool::native(Definition::new("later", "Fails.").unwrap(), later).unwrap())
+        .unwrap();
     for (mut client, meta) in clients(&limited(&registry, Quota::default(), 8)).await {
         let told = client.ask(1, "tools/call", json!({"name": "later", "_meta": meta})).await;
-        assert_eq!((&told["result"]["isError"], &told["result"]["_meta"][WAIT]), (&json!(true), &json!(2_000)));
+        assert_eq!(
+            (&told["result"]["isError"], &told["result"]["_meta"][WAIT]),
+            (&json!(true), &json!(2_000))
+        );
         client.end().await.unwrap();
     }
 }

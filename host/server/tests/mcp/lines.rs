@@ -23,11 +23,20 @@ async fn tools_are_listed_page_by_page_and_in_order() {
     assert_eq!(opened["result"]["protocolVersion"], "2025-11-25");
     assert_eq!(opened["result"]["capabilities"]["tools"], json!({"listChanged": true}));
     let first = client.ask(1, "tools/list", json!({})).await["result"].take();
-    let second = client.ask(2, "tools/list", json!({"cursor": first["nextCursor"]})).await["result"].take();
+    let second =
+        client.ask(2, "tools/list", json!({"cursor": first["nextCursor"]})).await["result"].take();
     let names = |page: &Value| -> Vec<String> {
-        page["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+        page["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
     };
-    assert_eq!([names(&first), names(&second)].concat(), ["ask", "draw", "echo", "fail", "halt", "text", "wait"]);
+    assert_eq!(
+        [names(&first), names(&second)].concat(),
+        ["ask", "draw", "echo", "fail", "halt", "text", "wait"]
+    );
     assert_eq!(second.get("nextCursor"), None);
     let echo = &first["tools"][2];
     assert_eq!((&echo["title"], &echo["outputSchema"]["type"]), (&json!("Echo"), &json!("object")));
@@ -44,7 +53,12 @@ async fn each_ending_of_a_call_has_its_answer_in_both_eras() {
         ("text", json!({}), "/result/content", json!([{"type": "text", "text": "plain"}])),
         ("text", json!({}), "/result/isError", json!(false)),
         ("draw", json!({}), "/result/content/0", json!({"type": "text", "text": "drawn"})),
-        ("draw", json!({}), "/result/content/1", json!({"type": "image", "data": "AAAA", "mimeType": "image/png"})),
+        (
+            "draw",
+            json!({}),
+            "/result/content/1",
+            json!({"type": "image", "data": "AAAA", "mimeType": "image/png"}),
+        ),
         ("draw", json!({}), "/result/content/2/type", json!("audio")),
         ("draw", json!({}), "/result/content/3/type", json!("resource_link")),
         (
@@ -53,13 +67,23 @@ async fn each_ending_of_a_call_has_its_answer_in_both_eras() {
             "/result/content/4",
             json!({"type": "resource", "resource": {"uri": "file:///a.csv", "mimeType": "text/csv", "text": "a,b"}}),
         ),
-        ("draw", json!({}), "/result/content/5/resource", json!({"uri": "file:///b", "blob": "AAAA"})),
+        (
+            "draw",
+            json!({}),
+            "/result/content/5/resource",
+            json!({"uri": "file:///b", "blob": "AAAA"}),
+        ),
         ("halt", json!({}), "/result/_meta/toolcell~1halt", json!({"reason": "done"})),
         ("halt", json!({}), "/result/structuredContent", json!({"steps": 3})),
         ("fail", json!({}), "/result/isError", json!(true)),
         ("fail", json!({}), "/result/_meta/toolcell~1error/error/data", json!({"queue": 1})),
         ("echo", json!({"n": "x"}), "/result/isError", json!(true)),
-        ("echo", json!({"n": "x"}), "/result/_meta/toolcell~1error/refusal/kind", json!("invalid_arguments")),
+        (
+            "echo",
+            json!({"n": "x"}),
+            "/result/_meta/toolcell~1error/refusal/kind",
+            json!("invalid_arguments"),
+        ),
         ("echo", json!({}), "/result/_meta/toolcell~1usage/bytes_in", json!(2)),
         ("hidden", json!({}), "/error/code", json!(-32602)),
         ("hidden", json!({}), "/error/message", json!("there is no tool `hidden`")),
@@ -86,9 +110,14 @@ async fn a_question_is_elicited_from_a_client_that_can_ask() {
     let (service, ..) = service();
     let mut client = Client::start(service, McpOptions::default());
     client.initialize(json!({"elicitation": {}})).await;
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask"}});
+    let call =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask"}});
     for (content, pointer, expected) in [
-        (json!({"action": "accept", "content": {"answer": "red"}}), "/result/structuredContent/answer", json!("red")),
+        (
+            json!({"action": "accept", "content": {"answer": "red"}}),
+            "/result/structuredContent/answer",
+            json!("red"),
+        ),
         (json!({"action": "decline"}), "/result/isError", json!(true)),
         (json!({"action": "cancel"}), "/result/isError", json!(true)),
         (json!({"action": "accept", "content": {"answer": "green"}}), "/error/code", json!(-32602)),
@@ -99,7 +128,10 @@ async fn a_question_is_elicited_from_a_client_that_can_ask() {
             (&asked["method"], &asked["params"]["message"]),
             (&json!("elicitation/create"), &json!("Which one?"))
         );
-        assert_eq!(asked["params"]["requestedSchema"]["properties"]["answer"]["enum"], json!(["red", "blue"]));
+        assert_eq!(
+            asked["params"]["requestedSchema"]["properties"]["answer"]["enum"],
+            json!(["red", "blue"])
+        );
         client.send(json!({"jsonrpc": "2.0", "id": asked["id"], "result": content})).await;
         let answer = client.receive().await;
         assert_eq!(answer.pointer(pointer), Some(&expected), "{answer}");
@@ -117,9 +149,15 @@ async fn a_question_is_told_to_a_client_that_cannot_ask_and_answered_in_metadata
     let state = &told["result"]["_meta"]["toolcell/question"]["state"];
     let resume = |state: Value| json!({"name": "ask", "_meta": {"toolcell/resume": {"answer": "red", "state": state}}});
     let answer = client.ask(2, "tools/call", resume(state.clone())).await;
-    assert_eq!(answer["result"]["structuredContent"], json!({"answer": "red", "state": {"secret": 7}}));
+    assert_eq!(
+        answer["result"]["structuredContent"],
+        json!({"answer": "red", "state": {"secret": 7}})
+    );
     let bad = client.ask(3, "tools/call", resume(json!("tc2.AAAA"))).await;
-    assert_eq!((&bad["error"]["code"], &bad["error"]["data"]["code"]), (&json!(-32602), &json!("resume_tampered")));
+    assert_eq!(
+        (&bad["error"]["code"], &bad["error"]["data"]["code"]),
+        (&json!(-32602), &json!("resume_tampered"))
+    );
     client.end().await.unwrap();
 }
 
@@ -135,7 +173,10 @@ async fn without_a_session_a_question_is_an_input_that_is_required() {
     let retry = |state: &Value, responses: Value, arguments: Value| json!({"name": "ask", "arguments": arguments, "requestState": state, "inputResponses": responses, "_meta": meta});
     let answered = json!({"answer": {"action": "accept", "content": {"answer": "blue"}}});
     let answer = client.ask(2, "tools/call", retry(state, answered.clone(), json!({}))).await;
-    assert_eq!(answer["result"]["structuredContent"], json!({"answer": "blue", "state": {"secret": 7}}));
+    assert_eq!(
+        answer["result"]["structuredContent"],
+        json!({"answer": "blue", "state": {"secret": 7}})
+    );
     let again = client.ask(3, "tools/call", retry(state, json!({}), json!({}))).await;
     assert_eq!(again["result"]["resultType"], "input_required");
     // Nothing of a state is used before it is compared, whatever the client answers.
@@ -150,7 +191,11 @@ async fn without_a_session_a_question_is_an_input_that_is_required() {
             let mut params = retry(state, responses.clone(), arguments);
             params["name"] = name.into();
             let bad = client.ask(4, "tools/call", params).await;
-            assert_eq!((&bad["error"]["code"], &bad["error"]["data"]["code"]), (&json!(-32602), &json!(code)), "{bad}");
+            assert_eq!(
+                (&bad["error"]["code"], &bad["error"]["data"]["code"]),
+                (&json!(-32602), &json!(code)),
+                "{bad}"
+            );
         }
     }
     client.end().await.unwrap();
@@ -159,9 +204,16 @@ async fn without_a_session_a_question_is_an_input_that_is_required() {
 #[tokio::test]
 async fn a_cancelled_request_stops_its_tool_and_has_no_answer() {
     let (service, _, mut waits) = service();
-    let mut client = Client::start(service.clone(), McpOptions::default().with_stop_grace(std::time::Duration::ZERO));
+    let mut client = Client::start(
+        service.clone(),
+        McpOptions::default().with_stop_grace(std::time::Duration::ZERO),
+    );
     client.initialize(json!({})).await;
-    client.send(json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}})).await;
+    client
+        .send(
+            json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}}),
+        )
+        .await;
     assert_eq!(waits.recv().await, Some("started"));
     for _ in 0..2 {
         let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
@@ -178,34 +230,54 @@ async fn a_cancelled_request_stops_its_tool_and_has_no_answer() {
 #[tokio::test]
 async fn a_bad_line_is_answered_as_the_page_says_and_the_next_one_is_read() {
     let rows = rows("| line on standard input |");
-    let row = |case: &str| rows.iter().find(|row| row.case == case).unwrap_or_else(|| panic!("no row {case}"));
-    let is_as_the_page_says = |case: &str, answer: &Value| assert!(row(case).is_told_by(answer), "{case}: {answer}");
+    let row = |case: &str| {
+        rows.iter().find(|row| row.case == case).unwrap_or_else(|| panic!("no row {case}"))
+    };
+    let is_as_the_page_says =
+        |case: &str, answer: &Value| assert!(row(case).is_told_by(answer), "{case}: {answer}");
     let mut tried = BTreeSet::new();
     let (service, _, mut waits) = service();
-    let options = McpOptions::default().with_line(1000).with_in_flight(1).with_stop_grace(Duration::ZERO);
+    let options =
+        McpOptions::default().with_line(1000).with_in_flight(1).with_stop_grace(Duration::ZERO);
     let mut client = Client::start(service, options);
     let case = "a request before `initialize` that names no revision";
     for id in [1, 2] {
         let early = client.ask(id, "tools/list", json!({})).await;
         is_as_the_page_says(case, &early);
-        assert!(early["error"]["data"]["hint"].as_str().is_some_and(|hint| hint.contains("`initialize`")), "{early}");
+        assert!(
+            early["error"]["data"]["hint"]
+                .as_str()
+                .is_some_and(|hint| hint.contains("`initialize`")),
+            "{early}"
+        );
     }
     tried.insert(case);
     client.initialize(json!({})).await;
     let long = vec![b'x'; 100_000];
-    let asked =
-        |params: Value| json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}).to_string();
+    let asked = |params: Value| {
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}).to_string()
+    };
     let bad_cursor = asked(json!({"cursor": "?"}));
     let unknown = asked(json!({"_meta": stateless(json!({}))})).replace("2026-07-28", "2030-01-01");
-    let without = asked(json!({"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}));
+    let without =
+        asked(json!({"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}));
     let lines: [(&str, &[u8]); 12] = [
         ("longer than `McpOptions::line`", &long),
         ("no JSON", b"{"),
         ("no JSON", b"\xff"),
         ("a batch, a bad id; a second `initialize`", b"[]"),
-        ("a batch, a bad id; a second `initialize`", br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#),
-        ("a batch, a bad id; a second `initialize`", br#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#),
-        ("params that do not fit the method", br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}"#),
+        (
+            "a batch, a bad id; a second `initialize`",
+            br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+        ),
+        (
+            "a batch, a bad id; a second `initialize`",
+            br#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#,
+        ),
+        (
+            "params that do not fit the method",
+            br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}"#,
+        ),
         ("a cursor that is not valid", bad_cursor.as_bytes()),
         ("an unknown revision", unknown.as_bytes()),
         ("2026-07-28 without its metadata", without.as_bytes()),
@@ -217,7 +289,11 @@ async fn a_bad_line_is_answered_as_the_page_says_and_the_next_one_is_read() {
         let answer = client.receive().await;
         is_as_the_page_says(case, &answer);
         if case == "an unknown method" {
-            assert!(answer["error"]["message"].as_str().is_some_and(|text| text.starts_with("this server does not")));
+            assert!(
+                answer["error"]["message"]
+                    .as_str()
+                    .is_some_and(|text| text.starts_with("this server does not"))
+            );
             assert!(answer["error"]["data"]["hint"].is_string(), "{answer}");
         }
         client.ask(9, "ping", json!({})).await;
@@ -226,7 +302,8 @@ async fn a_bad_line_is_answered_as_the_page_says_and_the_next_one_is_read() {
     let wait = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "wait"}});
     client.send(wait(1)).await;
     assert_eq!(waits.recv().await, Some("started"));
-    let (same, more) = ("an id that a running request has", "more requests than `McpOptions::in_flight`");
+    let (same, more) =
+        ("an id that a running request has", "more requests than `McpOptions::in_flight`");
     for (id, case) in [(1, same), (2, more)] {
         client.send(wait(id)).await;
         is_as_the_page_says(case, &client.receive().await);
@@ -252,7 +329,8 @@ async fn a_last_line_without_its_end_is_answered() {
         let (service, ..) = service();
         let mut client = Client::start(service, McpOptions::default());
         client.initialize(json!({})).await;
-        let message = json!({"jsonrpc": "2.0", "id": 5, "method": last, "params": {"name": "text"}});
+        let message =
+            json!({"jsonrpc": "2.0", "id": 5, "method": last, "params": {"name": "text"}});
         client.send_last(message.to_string().as_bytes()).await;
         let answer = client.receive().await;
         assert_eq!((&answer["id"], answer["result"].is_object()), (&json!(5), true), "{answer}");
@@ -288,12 +366,13 @@ async fn a_call_is_answered_after_the_end_of_the_input() {
         }
     };
     let (_, registry, _) = service();
-    registry.register(Tool::native(Definition::new("slow", "Waits.").unwrap(), slow).unwrap()).unwrap();
+    registry
+        .register(Tool::native(Definition::new("slow", "Waits.").unwrap(), slow).unwrap())
+        .unwrap();
     let service = Service::builder(Served::new(&registry)).build().unwrap();
     let mut client = Client::start(service, McpOptions::default());
     client.initialize(json!({"elicitation": {}})).await;
-    let call =
-        |id: u64, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name}});
+    let call = |id: u64, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name}});
     client.send(call(6, "ask")).await;
     assert_eq!(client.receive().await["method"], "elicitation/create");
     client.send_last(call(7, "slow").to_string().as_bytes()).await;
@@ -302,15 +381,21 @@ async fn a_call_is_answered_after_the_end_of_the_input() {
     assert_eq!((&ended["id"], ended["error"].is_object()), (&json!(6), true), "{ended}");
     go.notify_one();
     let answer = client.receive().await;
-    assert_eq!((&answer["id"], &answer["result"]["content"][0]["text"]), (&json!(7), &json!("late")), "{answer}");
+    assert_eq!(
+        (&answer["id"], &answer["result"]["content"][0]["text"]),
+        (&json!(7), &json!("late")),
+        "{answer}"
+    );
     client.end().await.unwrap();
 }
 
 #[tokio::test]
 async fn a_closed_output_ends_the_server() {
     let (service, _, mut waits) = service();
-    let ((ours, theirs), (output, closed)) = (tokio::io::duplex(1 << 16), tokio::io::duplex(1 << 16));
-    let serving = serve_lines(service.clone(), Principal::local(), McpOptions::default(), theirs, output);
+    let ((ours, theirs), (output, closed)) =
+        (tokio::io::duplex(1 << 16), tokio::io::duplex(1 << 16));
+    let serving =
+        serve_lines(service.clone(), Principal::local(), McpOptions::default(), theirs, output);
     let serving = tokio::spawn(serving);
     let mut client = ours;
     let meta = stateless(json!({}));

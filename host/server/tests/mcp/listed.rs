@@ -14,7 +14,10 @@ const PAGE: &str = include_str!("../../../../docs/json.md");
 async fn clients(service: &Service) -> [(Client, Value); 2] {
     let mut session = Client::start(service.clone(), McpOptions::default());
     session.initialize(json!({})).await;
-    [(session, json!({})), (Client::start(service.clone(), McpOptions::default()), stateless(json!({})))]
+    [
+        (session, json!({})),
+        (Client::start(service.clone(), McpOptions::default()), stateless(json!({}))),
+    ]
 }
 
 #[tokio::test]
@@ -24,7 +27,9 @@ async fn the_hints_of_a_tool_are_its_annotations_and_one_without_has_none() {
     let tool = |name: String, hints: Hints| {
         let mut definition = Definition::new(name, "Does it.").unwrap();
         definition.hints = hints;
-        registry.register(Tool::native(definition, async |_: Value| json!("done")).unwrap()).unwrap();
+        registry
+            .register(Tool::native(definition, async |_: Value| json!("done")).unwrap())
+            .unwrap();
     };
     for (at, [read_only, idempotent, destructive, open_world]) in (0..).zip(all) {
         let mut hints = Hints::default();
@@ -35,14 +40,19 @@ async fn the_hints_of_a_tool_are_its_annotations_and_one_without_has_none() {
     tool("tool_without".into(), Hints::default());
     let service = Service::builder(Served::new(&registry)).build().unwrap();
     for (mut client, meta) in clients(&service).await {
-        let listed = client.ask(1, "tools/list", json!({"_meta": meta})).await["result"]["tools"].take();
+        let listed =
+            client.ask(1, "tools/list", json!({"_meta": meta})).await["result"]["tools"].take();
         for (at, [read_only, idempotent, destructive, open_world]) in (0..).zip(all) {
             let expected = json!({"readOnlyHint": read_only, "idempotentHint": idempotent,
                 "destructiveHint": destructive, "openWorldHint": open_world});
             assert_eq!(listed[at]["annotations"], expected, "{listed}");
         }
         let without = &listed[all.len()];
-        assert_eq!((&without["name"], without.get("annotations")), (&json!("tool_without"), None), "{listed}");
+        assert_eq!(
+            (&without["name"], without.get("annotations")),
+            (&json!("tool_without"), None),
+            "{listed}"
+        );
         client.end().await.unwrap();
     }
 }
@@ -50,9 +60,14 @@ async fn the_hints_of_a_tool_are_its_annotations_and_one_without_has_none() {
 /// However the call ended.
 #[tokio::test]
 async fn every_result_has_the_receipt_with_the_members_of_the_page() {
-    let example = PAGE.split_once("```json Usage\n").and_then(|(_, rest)| rest.split_once("\n```")).unwrap().0;
+    let example = PAGE
+        .split_once("```json Usage\n")
+        .and_then(|(_, rest)| rest.split_once("\n```"))
+        .unwrap()
+        .0;
     let example: Value = serde_json::from_str(example).unwrap();
-    let members = |receipt: &Value| -> Vec<String> { receipt.as_object().unwrap().keys().cloned().collect() };
+    let members =
+        |receipt: &Value| -> Vec<String> { receipt.as_object().unwrap().keys().cloned().collect() };
     let (service, ..) = service();
     for (mut client, meta) in clients(&service).await {
         for (tool, arguments) in [
@@ -62,7 +77,9 @@ async fn every_result_has_the_receipt_with_the_members_of_the_page() {
             ("halt", json!({})),
             ("fail", json!({})),
         ] {
-            let told = client.ask(1, "tools/call", json!({"name": tool, "arguments": arguments, "_meta": meta})).await;
+            let told = client
+                .ask(1, "tools/call", json!({"name": tool, "arguments": arguments, "_meta": meta}))
+                .await;
             let receipt = &told["result"]["_meta"]["toolcell/usage"];
             assert!(receipt.is_object(), "{tool}: {told}");
             assert_eq!(members(receipt), members(&example), "{tool}: {told}");

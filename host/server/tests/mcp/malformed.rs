@@ -71,8 +71,14 @@ const NO_JSON: [&[u8]; 54] = [
     b"\xef\xbb\xbf1",
 ];
 /// What JSON leaves open, as `i_` of JSONTestSuite: it has no place in a message, or no one meaning.
-const OPEN: [&[u8]; 6] =
-    [b"\"\\ud800\"", b"\"\\udc00\\ud800\"", b"\"\xed\xa0\x80\"", b"\"\xc0\xaf\"", b"\"\xf4\x90\x80\x80\"", b"1e999999"];
+const OPEN: [&[u8]; 6] = [
+    b"\"\\ud800\"",
+    b"\"\\udc00\\ud800\"",
+    b"\"\xed\xa0\x80\"",
+    b"\"\xc0\xaf\"",
+    b"\"\xf4\x90\x80\x80\"",
+    b"1e999999",
+];
 /// JSON that is no message.
 const NO_MESSAGE: [&str; 26] = [
     "null",
@@ -107,7 +113,10 @@ const PLACES: [(&str, &str); 8] = [
     ("", ""),
     ("[", "]"),
     (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"#, "}}"),
-    (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"n":"#, "}}}"),
+    (
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"n":"#,
+        "}}}",
+    ),
     (r#"{"jsonrpc":"2.0","id":"#, r#","method":"ping"}"#),
     (r#"{"jsonrpc":"2.0","id":1,"method":"#, "}"),
     (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":"#, "}"),
@@ -117,9 +126,11 @@ const PLACES: [(&str, &str); 8] = [
 /// All of them, none of which has the end of a line.
 fn corpus() -> Vec<Vec<u8>> {
     let texts = NO_JSON.into_iter().chain(OPEN);
-    let placed =
-        texts.flat_map(|text| PLACES.map(|(before, after)| [before.as_bytes(), text, after.as_bytes()].concat()));
-    let utf16 = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.encode_utf16().flat_map(u16::to_le_bytes);
+    let placed = texts.flat_map(|text| {
+        PLACES.map(|(before, after)| [before.as_bytes(), text, after.as_bytes()].concat())
+    });
+    let utf16 =
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.encode_utf16().flat_map(u16::to_le_bytes);
     let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
     let all = placed.chain(NO_MESSAGE.map(|text| text.as_bytes().to_vec()));
     let all: Vec<_> = all.chain([utf16.collect(), deep.into_bytes()]).collect();
@@ -136,7 +147,10 @@ async fn each_malformed_line_is_answered_by_an_error() {
         let shown = String::from_utf8_lossy(&text).into_owned();
         client.send_text(&text).await;
         let told = client.receive().await;
-        assert!([-32700, -32600, -32602].map(|code| json!(code)).contains(&told["error"]["code"]), "{shown}: {told}");
+        assert!(
+            [-32700, -32600, -32602].map(|code| json!(code)).contains(&told["error"]["code"]),
+            "{shown}: {told}"
+        );
     }
     client.ask(7, "ping", json!({})).await;
     client.end().await.unwrap();
@@ -151,11 +165,16 @@ async fn each_malformed_body_is_answered_by_status_400() {
     for text in corpus() {
         let shown = String::from_utf8_lossy(&text).into_owned();
         let length = format!("Content-Length: {}", text.len());
-        let head = web.request(0, "POST", &format!("{JSON}{session}"), "").replace("Content-Length: 0", &length);
+        let head = web
+            .request(0, "POST", &format!("{JSON}{session}"), "")
+            .replace("Content-Length: 0", &length);
         let reply = web.send_bytes(&[head.as_bytes(), &text].concat()).await;
         let code = reply.message()["error"]["code"].clone();
         assert_eq!(reply.status, 400, "{shown}: {reply:?}");
-        assert!([-32700, -32600, -32602].map(|code| json!(code)).contains(&code), "{shown}: {reply:?}");
+        assert!(
+            [-32700, -32600, -32602].map(|code| json!(code)).contains(&code),
+            "{shown}: {reply:?}"
+        );
     }
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     assert_eq!(web.post(0, &session, &ping).await.status, 200);

@@ -13,7 +13,9 @@ use crate::web::{JSON, PATIENCE, Web, modern, start, start_with};
 /// Opens a session of a client that shows forms.
 async fn open(web: &Web) -> String {
     let params = initialize(json!({"elicitation": {}}));
-    let reply = web.post(0, "", &json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})).await;
+    let reply = web
+        .post(0, "", &json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}))
+        .await;
     format!("{JSON}Mcp-Session-Id: {}\r\n", reply.header("mcp-session-id").unwrap())
 }
 
@@ -50,13 +52,18 @@ async fn one_question_too_many_is_refused() {
     let refused = |reply: Value, words: &str| {
         let result = &reply["result"];
         let reason = &result["_meta"]["toolcell/error"]["question"]["reason"];
-        assert_eq!((&result["isError"], reason), (&json!(true), &json!("too_many_questions")), "{reply}");
+        assert_eq!(
+            (&result["isError"], reason),
+            (&json!(true), &json!("too_many_questions")),
+            "{reply}"
+        );
         assert!(result["content"][0]["text"].as_str().unwrap().contains(words), "{reply}");
         // The question can be answered later.
         assert!(result["_meta"]["toolcell/question"]["state"].is_string(), "{reply}");
     };
     let no_arguments = json!({});
-    let reply = tokio::time::timeout(PATIENCE, web.send(0, "POST", &first, &call(3, &no_arguments))).await;
+    let reply =
+        tokio::time::timeout(PATIENCE, web.send(0, "POST", &first, &call(3, &no_arguments))).await;
     refused(reply.expect("it is refused at once").message(), "the session has");
     drop(ask(&web, &second, 1, &json!({})).await);
     refused(web.send(0, "POST", &second, &call(2, &json!({}))).await.message(), "the tenant has");
@@ -93,7 +100,8 @@ async fn a_closed_connection_gives_back_no_place_of_its_request() {
         assert_eq!(web.send(0, "POST", &session, &ping).await.status, 429);
     }
     let (headers, list) = modern(1, "tools/list", None);
-    let other = web.send_with(&web.globex, "POST", &format!("{JSON}{headers}"), &list.to_string()).await;
+    let other =
+        web.send_with(&web.globex, "POST", &format!("{JSON}{headers}"), &list.to_string()).await;
     assert_eq!(other.status, 200, "another tenant has its own: {other:?}");
     assert_eq!(web.send(0, "DELETE", &session, "").await.status, 204);
     becomes(&web, &session, 404).await;
@@ -110,7 +118,11 @@ async fn a_closed_connection_gives_back_no_bytes_of_its_request() {
     drop(ask(&web, &session, 1, &large).await);
     for id in 2..4 {
         let refused = web.send(0, "POST", &session, &call(id, &large)).await;
-        assert_eq!((refused.status, &refused.message()["code"]), (503, &json!("busy")), "{refused:?}");
+        assert_eq!(
+            (refused.status, &refused.message()["code"]),
+            (503, &json!("busy")),
+            "{refused:?}"
+        );
     }
     assert_eq!(web.send(0, "DELETE", &session, "").await.status, 204);
     let again = open(&web).await;
@@ -134,7 +146,11 @@ async fn an_idle_session_that_waits_for_an_answer_ends() {
     let session = open(&web).await;
     let mut stream = ask(&web, &session, 1, &json!({})).await;
     let mut rest = Vec::new();
-    let ended = tokio::time::timeout(PATIENCE, tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut rest)).await;
+    let ended = tokio::time::timeout(
+        PATIENCE,
+        tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut rest),
+    )
+    .await;
     ended.expect("the stream ends with its session").unwrap();
     let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"}).to_string();
     assert_eq!(web.send(0, "POST", &session, &ping).await.status, 404);

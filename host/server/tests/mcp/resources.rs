@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 use toolcell::{Definition, Halt, Media, Outcome, Output, Part, Registry, Tool};
 use toolcell_server::mcp::McpOptions;
-use toolcell_server::{ArtifactOptions, Artifacts, HttpOptions, ListenOptions, Principal, Served, Service};
+use toolcell_server::{
+    ArtifactOptions, Artifacts, HttpOptions, ListenOptions, Principal, Served, Service,
+};
 
 use crate::bad_input::is_as_the_page_says;
 use crate::client::{Client, stateless};
@@ -34,11 +36,13 @@ fn service_with(options: ArtifactOptions) -> (Service, Artifacts, tempfile::Temp
     let definition = Definition::new("table", "Lists rows.").expect("a name");
     registry.register(Tool::native(definition, rows).expect("a tool")).expect("a name of its own");
     let stop = async |_: Value| Outcome::Halt(Halt::new("done", table()));
-    let definition = Definition::new("stop", "Stops.").expect("a name").with_output(json!({"type": "object"}));
+    let definition =
+        Definition::new("stop", "Stops.").expect("a name").with_output(json!({"type": "object"}));
     registry.register(Tool::native(definition, stop).expect("a tool")).expect("a name of its own");
     let dir = tempfile::tempdir().expect("a directory");
     let artifacts = Artifacts::open(&dir.path().join("artifacts"), options).expect("a store");
-    let service = Service::builder(Served::new(&registry)).with_artifacts(artifacts.clone()).build();
+    let service =
+        Service::builder(Served::new(&registry)).with_artifacts(artifacts.clone()).build();
     (service.expect("a service"), artifacts, dir)
 }
 
@@ -73,8 +77,12 @@ async fn long_content_is_a_link_that_is_listed_and_read_in_both_eras() {
         assert!(content.iter().any(|part| part["text"] == "short"), "{drawn}");
 
         let listed = client.ask(2, "resources/list", params(json!({}))).await;
-        let mut uris: Vec<_> =
-            listed["result"]["resources"].as_array().expect("resources").iter().map(|it| &it["uri"]).collect();
+        let mut uris: Vec<_> = listed["result"]["resources"]
+            .as_array()
+            .expect("resources")
+            .iter()
+            .map(|it| &it["uri"])
+            .collect();
         let mut expected: Vec<_> = links.iter().map(|link| &link["uri"]).collect();
         uris.sort_by_key(ToString::to_string);
         expected.sort_by_key(ToString::to_string);
@@ -99,7 +107,10 @@ async fn long_content_is_a_link_that_is_listed_and_read_in_both_eras() {
 #[tokio::test]
 async fn the_text_of_a_large_value_is_its_head_and_a_link() {
     let whole = table().to_string();
-    let said = format!("\n… (the first 4096 of {} bytes; `structuredContent` has all of the value)", whole.len());
+    let said = format!(
+        "\n… (the first 4096 of {} bytes; `structuredContent` has all of the value)",
+        whole.len()
+    );
     let full = ArtifactOptions::default().with_quota(1000);
     for (options, has_room) in [(ArtifactOptions::default(), true), (full, false)] {
         let (service, artifacts, _dir) = service_with(options);
@@ -121,14 +132,25 @@ async fn the_text_of_a_large_value_is_its_head_and_a_link() {
             assert_eq!(content[0]["text"], format!("{}{said}", &whole[..4096]));
             let halted = client.ask(3, "tools/call", params(json!({"name": "stop"}))).await;
             let halted = &halted["result"];
-            assert_eq!((&halted["content"][0]["text"], halted.get("structuredContent")), (&json!(whole), None));
+            assert_eq!(
+                (&halted["content"][0]["text"], halted.get("structuredContent")),
+                (&json!(whole), None)
+            );
             assert_eq!(content.len(), 1 + usize::from(has_room), "{content:?}");
             if has_room {
                 let link = &content[1];
-                assert_eq!((&link["type"], &link["size"]), (&json!("resource_link"), &json!(whole.len())), "{link}");
-                let read = client.ask(2, "resources/read", params(json!({"uri": link["uri"]}))).await;
+                assert_eq!(
+                    (&link["type"], &link["size"]),
+                    (&json!("resource_link"), &json!(whole.len())),
+                    "{link}"
+                );
+                let read =
+                    client.ask(2, "resources/read", params(json!({"uri": link["uri"]}))).await;
                 let contents = &read["result"]["contents"][0];
-                assert_eq!((&contents["text"], &contents["mimeType"]), (&json!(whole), &json!("application/json")));
+                assert_eq!(
+                    (&contents["text"], &contents["mimeType"]),
+                    (&json!(whole), &json!("application/json"))
+                );
             }
             client.end().await.expect("an end");
         }
@@ -145,18 +167,26 @@ async fn what_is_read_takes_room_beside_bodies() {
     let http = HttpOptions::default().with_bodies(64 << 10);
     let listen = ListenOptions::default().with_http(http);
     let web = start_with(service.clone(), &Registry::new(), McpOptions::default(), listen).await;
-    let put = |bytes: usize| artifacts.put(Some("acme"), &vec![b'x'; bytes], None, "text/plain").expect("room");
+    let put = |bytes: usize| {
+        artifacts.put(Some("acme"), &vec![b'x'; bytes], None, "text/plain").expect("room")
+    };
     for (info, status) in [(put(8 << 10), 200), (put(12 << 10), 503), (put(9 << 10), 200)] {
         let (headers, mut message) = modern(1, "resources/read", None);
         message["params"]["uri"] = info.uri.as_str().into();
         let reply = web.post(0, &format!("{headers}Mcp-Name: {}\r\n", info.uri), &message).await;
         assert_eq!(reply.status, status, "{} bytes: {reply:?}", info.size);
         if status == 503 {
-            is_as_the_page_says("more bytes of bodies and of `resources/read` than the server holds", &reply);
+            is_as_the_page_says(
+                "more bytes of bodies and of `resources/read` than the server holds",
+                &reply,
+            );
         }
     }
     let counted = service.metrics_text();
-    assert!(counted.contains(r#"toolcell_refused_total{tenant="acme",code="busy"} 1"#), "{counted}");
+    assert!(
+        counted.contains(r#"toolcell_refused_total{tenant="acme",code="busy"} 1"#),
+        "{counted}"
+    );
 }
 
 #[tokio::test]
@@ -164,7 +194,8 @@ async fn what_cannot_be_read_has_a_code() {
     let (service, artifacts, _dir) = service();
     let (local, large) = (Principal::local(), vec![b'x'; LARGE]);
     let large = artifacts.put(local.tenant(), &large, None, "text/plain").expect("room");
-    let others = artifacts.put(Some("globex"), b"of another tenant", None, "text/plain").expect("room");
+    let others =
+        artifacts.put(Some("globex"), b"of another tenant", None, "text/plain").expect("room");
     let unknown = format!("toolcell://artifacts/{}", "0".repeat(64));
     let mut client = client(&service);
     client.initialize(json!({})).await;

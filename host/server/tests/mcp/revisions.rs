@@ -53,7 +53,8 @@ async fn each_revision_with_sessions_is_served_over_http() {
     let (service, registry, _) = service();
     let web = start(service, &registry, McpOptions::default()).await;
     for revision in REVISIONS {
-        let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": opening(revision)});
+        let message =
+            json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": opening(revision)});
         let opened = web.post(0, "", &message).await;
         is_opened(&opened.message(), revision);
         let id = opened.header("mcp-session-id").unwrap();
@@ -63,7 +64,11 @@ async fn each_revision_with_sessions_is_served_over_http() {
         for (id, (method, params, pointer, expected)) in (1..).zip(requests()) {
             let asked = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
             let reply = web.post(0, &session, &asked).await;
-            assert_eq!(reply.message().pointer(pointer), Some(&expected), "{revision} {method}: {reply:?}");
+            assert_eq!(
+                reply.message().pointer(pointer),
+                Some(&expected),
+                "{revision} {method}: {reply:?}"
+            );
         }
     }
 }

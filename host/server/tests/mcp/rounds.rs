@@ -17,9 +17,13 @@ fn client() -> Client {
     let ask = async |_: Value, call: Arc<Invocation>| {
         let question = |round: usize, city: Value| {
             let text = json!({"type": "string"});
-            Question::new(ROUNDS[round].0).with_answer_schema(text).with_state(json!({"city": city, "kept": "canary"}))
+            Question::new(ROUNDS[round].0)
+                .with_answer_schema(text)
+                .with_state(json!({"city": city, "kept": "canary"}))
         };
-        let Some(resume) = &call.context.resume else { return Outcome::AskUser(question(0, Value::Null)) };
+        let Some(resume) = &call.context.resume else {
+            return Outcome::AskUser(question(0, Value::Null));
+        };
         let state = resume.state.as_ref().map(Json::to_value).unwrap_or_default();
         match (&state["city"], resume.answer.to_value()) {
             (Value::Null, city) => Outcome::AskUser(question(1, city)),
@@ -27,13 +31,19 @@ fn client() -> Client {
         }
     };
     let registry = Registry::new();
-    registry.register(Tool::native(Definition::new("ask", "Asks twice.").unwrap(), ask).unwrap()).unwrap();
+    registry
+        .register(Tool::native(Definition::new("ask", "Asks twice.").unwrap(), ask).unwrap())
+        .unwrap();
     Client::start(Service::builder(Served::new(&registry)).build().unwrap(), McpOptions::default())
 }
 
 #[track_caller]
 fn has_both_answers(told: &Value) {
-    assert_eq!(told["result"]["structuredContent"], json!({"city": "Helsinki", "day": "Friday"}), "{told}");
+    assert_eq!(
+        told["result"]["structuredContent"],
+        json!({"city": "Helsinki", "day": "Friday"}),
+        "{told}"
+    );
     assert_eq!(told["result"]["isError"], false, "{told}");
 }
 
@@ -49,7 +59,10 @@ async fn without_a_session_two_questions_are_two_inputs_with_sealed_states() {
     let mut states = Vec::new();
     for (id, (question, answer)) in (1..).zip(ROUNDS) {
         assert_eq!(told["result"]["resultType"], "input_required", "{told}");
-        assert_eq!(told["result"]["inputRequests"]["answer"]["params"]["message"], question, "{told}");
+        assert_eq!(
+            told["result"]["inputRequests"]["answer"]["params"]["message"], question,
+            "{told}"
+        );
         // What the tool keeps, and the answer of the round before, are sealed.
         let text = told.to_string();
         assert!(!text.contains("canary") && !text.contains("Helsinki"), "{text}");
@@ -65,7 +78,10 @@ async fn without_a_session_two_questions_are_two_inputs_with_sealed_states() {
     let bad = client.ask(3, "tools/call", retry(&json!(format!("{second}x")), "Friday")).await;
     assert_eq!(bad["error"]["data"]["code"], "resume_tampered", "{bad}");
     let again = client.ask(4, "tools/call", retry(&states[0], "Friday")).await;
-    assert_eq!(again["result"]["inputRequests"]["answer"]["params"]["message"], "Which day?", "{again}");
+    assert_eq!(
+        again["result"]["inputRequests"]["answer"]["params"]["message"], "Which day?",
+        "{again}"
+    );
     has_both_answers(&client.ask(5, "tools/call", retry(&states[1], "Friday")).await);
     client.end().await.unwrap();
 }
@@ -74,7 +90,9 @@ async fn without_a_session_two_questions_are_two_inputs_with_sealed_states() {
 async fn in_a_session_two_questions_are_elicited_in_one_request() {
     let mut client = client();
     client.initialize(json!({"elicitation": {}})).await;
-    client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask"}})).await;
+    client
+        .send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask"}}))
+        .await;
     for (question, answer) in ROUNDS {
         let asked = client.receive().await;
         assert_eq!(

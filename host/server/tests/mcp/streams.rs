@@ -38,7 +38,10 @@ async fn a_tenant_has_a_bounded_number_of_open_streams() {
         let head = web.begin(0, method, headers, body).await.1;
         assert!(head.starts_with("HTTP/1.1 429"), "{head}");
         let full = web.send(0, method, headers, body).await;
-        is_as_the_page_says("more open streams than a tenant may have: `GET`, `subscriptions/listen`", &full);
+        is_as_the_page_says(
+            "more open streams than a tenant may have: `GET`, `subscriptions/listen`",
+            &full,
+        );
         assert_eq!(full.header("retry-after"), Some("60"), "{full:?}");
     }
     // Another tenant has its own, and a stream that was closed leaves its place.
@@ -65,7 +68,8 @@ async fn what_a_revoked_key_opened_ends() {
     let (headers, body) = listen();
     let (get, _) = web.begin(0, "GET", &session, "").await;
     let (post, _) = web.begin(0, "POST", &headers, &body).await;
-    let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});
+    let message =
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});
     assert_eq!(web.post(1, "", &message).await.status, 429, "the tenant's only session is open");
     assert!(web.store.revoke(&web.ids[0]).unwrap());
     for mut stream in [get, post] {
@@ -81,7 +85,8 @@ async fn what_a_revoked_key_opened_ends() {
 async fn a_key_of_a_tenant_that_is_not_served_opens_no_session() {
     let (service, registry, _) = service();
     let web = start(service, &registry, McpOptions::default()).await;
-    let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});
+    let message =
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});
     let reply = web.send_with(&web.gone, "POST", JSON, &message.to_string()).await;
     is_as_the_page_says("a key of a tenant that is not served", &reply);
 }
@@ -100,18 +105,28 @@ async fn a_tenant_without_quota_is_told_when_to_try_again_before_its_call() {
         is_as_the_page_says("a call without quota", &refused);
     }
     let counted = service.metrics_text();
-    assert!(counted.contains(r#"toolcell_refused_total{tenant="globex",code="quota"} 2"#), "{counted}");
+    assert!(
+        counted.contains(r#"toolcell_refused_total{tenant="globex",code="quota"} 2"#),
+        "{counted}"
+    );
     let (headers, list) = modern(2, "tools/list", None);
-    assert_eq!(web.send_with(&web.globex, "POST", &format!("{JSON}{headers}"), &list.to_string()).await.status, 200);
+    assert_eq!(
+        web.send_with(&web.globex, "POST", &format!("{JSON}{headers}"), &list.to_string())
+            .await
+            .status,
+        200
+    );
 }
 
 #[tokio::test]
 async fn a_session_that_is_idle_ends() {
     let (service, registry, _) = service();
-    let options = McpOptions::default().with_sessions(1).with_session_idle(Duration::from_millis(50));
+    let options =
+        McpOptions::default().with_sessions(1).with_session_idle(Duration::from_millis(50));
     let web = start(service, &registry, options).await;
     let session = web.open().await;
-    let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});
+    let message =
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});
     // It gives its room back, and is not found any more.
     let opened = async { while web.post(1, "", &message).await.status != 200 {} };
     tokio::time::timeout(PATIENCE, opened).await.expect("the idle session has ended");
@@ -122,8 +137,11 @@ async fn a_session_that_is_idle_ends() {
 #[tokio::test]
 async fn the_calls_of_a_session_end_with_it() {
     let (service, registry, mut waits) = service();
-    let web = start(service, &registry, McpOptions::default().with_stop_grace(Duration::ZERO)).await;
-    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}}).to_string();
+    let web =
+        start(service, &registry, McpOptions::default().with_stop_grace(Duration::ZERO)).await;
+    let call =
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}})
+            .to_string();
     for is_revoked in [false, true] {
         let session = web.open().await;
         let (running, _) = web.begin(0, "POST", &format!("{JSON}{session}"), &call).await;
@@ -142,15 +160,18 @@ async fn the_calls_of_a_session_end_with_it() {
 #[tokio::test]
 async fn a_session_has_one_running_request_of_an_id() {
     let (service, registry, mut waits) = service();
-    let web = start(service, &registry, McpOptions::default().with_stop_grace(Duration::ZERO)).await;
+    let web =
+        start(service, &registry, McpOptions::default().with_stop_grace(Duration::ZERO)).await;
     let session = format!("{JSON}{}", web.open().await);
-    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}});
+    let call =
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait"}});
     let (running, _) = web.begin(0, "POST", &session, &call.to_string()).await;
     assert_eq!(waits.recv().await, Some("started"));
     let ping = json!({"jsonrpc": "2.0", "id": 7, "method": "ping"}).to_string();
     let again = web.send(0, "POST", &session, &ping).await;
     is_as_the_page_says("an id that a running request of the session has", &again);
-    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
+    let cancel =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
     for _ in 0..2 {
         assert_eq!(web.send(0, "POST", &session, &cancel.to_string()).await.status, 202);
     }
@@ -176,14 +197,20 @@ async fn the_stream_of_a_running_call_is_taken_up_by_its_last_event() {
         }
     };
     let registry = Registry::new();
-    registry.register(Tool::native(Definition::new("slow", "Waits.").unwrap(), slow).unwrap()).unwrap();
+    registry
+        .register(Tool::native(Definition::new("slow", "Waits.").unwrap(), slow).unwrap())
+        .unwrap();
     let service = Service::builder(Served::new(&registry)).build().unwrap();
     let web = start(service.clone(), &registry, McpOptions::default()).await;
     let session = web.open().await;
-    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "slow"}}).to_string();
+    let call =
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "slow"}})
+            .to_string();
     let (mut stream, _) = web.begin(0, "POST", &format!("{JSON}{session}"), &call).await;
     assert_eq!(started.recv().await, Some(()));
-    let last = until(&mut stream, |told| Some(told.split_once("id: ")?.1.split_once('\n')?.0.to_owned())).await;
+    let last =
+        until(&mut stream, |told| Some(told.split_once("id: ")?.1.split_once('\n')?.0.to_owned()))
+            .await;
     drop(stream);
     let take_up = format!("{session}Last-Event-ID: {last}\r\n");
     let (mut again, head) = web.begin(0, "GET", &take_up, "").await;

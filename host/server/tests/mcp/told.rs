@@ -7,7 +7,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use toolcell::{
-    Component, Definition, Engine, Executor, Halt, Invocation, Json, Limits, Outcome, Question, Registry, Sealer, Tool,
+    Component, Definition, Engine, Executor, Halt, Invocation, Json, Limits, Outcome, Question,
+    Registry, Sealer, Tool,
 };
 use toolcell_server::mcp::McpOptions;
 use toolcell_server::{Served, Service};
@@ -29,7 +30,9 @@ fn named(name: &str) -> Definition {
 
 /// The messages of a call, up to its answer.
 async fn called(client: &mut Client, id: u64, params: Value) -> (Vec<Value>, Value) {
-    client.send(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})).await;
+    client
+        .send(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
+        .await;
     let mut heard = Vec::new();
     loop {
         let message = client.receive().await;
@@ -49,7 +52,10 @@ async fn progress_is_told_to_a_client_that_asked_for_it_and_only_increases() {
         json!("done")
     };
     for meta in [json!({}), stateless(json!({}))] {
-        let mut client = Client::start(serving(Tool::native(named("steps"), steps).unwrap()), McpOptions::default());
+        let mut client = Client::start(
+            serving(Tool::native(named("steps"), steps).unwrap()),
+            McpOptions::default(),
+        );
         if meta == json!({}) {
             client.initialize(json!({})).await;
         }
@@ -58,7 +64,10 @@ async fn progress_is_told_to_a_client_that_asked_for_it_and_only_increases() {
         let mut asking = meta;
         asking["progressToken"] = json!("t");
         let (heard, _) = called(&mut client, 2, json!({"name": "steps", "_meta": asking})).await;
-        let told: Vec<_> = heard.iter().map(|message| (&message["method"], &message["params"]["progress"])).collect();
+        let told: Vec<_> = heard
+            .iter()
+            .map(|message| (&message["method"], &message["params"]["progress"]))
+            .collect();
         let method = json!("notifications/progress");
         assert_eq!(told, [(&method, &json!(1.0)), (&method, &json!(3.0)), (&method, &json!(4.0))]);
         let second = &heard[1]["params"];
@@ -84,7 +93,10 @@ async fn the_log_of_a_tool_is_told_from_the_level_that_the_client_wants() {
     let is_log = |message: &Value| message["method"] == "notifications/message";
     let (heard, _) = called(&mut client, 1, json!({"name": "hostile"})).await;
     assert!(!heard.is_empty() && heard.iter().all(is_log), "{heard:?}");
-    assert_eq!((&heard[0]["params"]["level"], &heard[0]["params"]["logger"]), (&json!("info"), &json!("hostile")));
+    assert_eq!(
+        (&heard[0]["params"]["level"], &heard[0]["params"]["logger"]),
+        (&json!("info"), &json!("hostile"))
+    );
     client.ask(2, "logging/setLevel", json!({"level": "error"})).await;
     let (heard, _) = called(&mut client, 3, json!({"name": "hostile"})).await;
     let below = |message: &&Value| message["params"]["level"] == "info";
@@ -104,10 +116,12 @@ async fn the_log_of_a_tool_is_told_from_the_level_that_the_client_wants() {
 #[tokio::test]
 async fn a_tool_gets_the_context_of_the_requests_trace_and_nothing_else_of_its_metadata() {
     let shows = async |_: Value, call: Arc<Invocation>| {
-        let told = call.context.extensions.iter().map(|(name, value)| (name.clone(), value.to_value()));
+        let told =
+            call.context.extensions.iter().map(|(name, value)| (name.clone(), value.to_value()));
         Value::Object(told.collect())
     };
-    let mut client = Client::start(serving(Tool::native(named("shows"), shows).unwrap()), McpOptions::default());
+    let mut client =
+        Client::start(serving(Tool::native(named("shows"), shows).unwrap()), McpOptions::default());
     let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let trace = json!({"traceparent": parent, "tracestate": "a=1", "baggage": "b=2"});
     for (id, extra) in [(1, json!("x")), (2, json!({"traceparent": 7}))] {
@@ -115,7 +129,8 @@ async fn a_tool_gets_the_context_of_the_requests_trace_and_nothing_else_of_its_m
         meta.as_object_mut().unwrap().extend(trace.as_object().unwrap().clone());
         meta["example.com/other"] = extra;
         let (_, answer) = called(&mut client, id, json!({"name": "shows", "_meta": meta})).await;
-        let shown: Value = serde_json::from_str(answer["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
+        let shown: Value =
+            serde_json::from_str(answer["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
         assert_eq!(shown, trace);
     }
     client.end().await.unwrap();
@@ -134,11 +149,13 @@ async fn a_cancelled_tool_has_its_grace_to_end_by_itself() {
         }
     };
     let tool = Tool::native(named("polite"), polite).unwrap();
-    let mut client = Client::start(serving(tool), McpOptions::default().with_stop_grace(Duration::from_secs(60)));
+    let mut client = Client::start(
+        serving(tool),
+        McpOptions::default().with_stop_grace(Duration::from_secs(60)),
+    );
     client.initialize(json!({})).await;
     let cancel = |id: u64| json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
-    let call =
-        |id: u64, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name}});
+    let call = |id: u64, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name}});
     client.send(call(1, "polite")).await;
     assert_eq!(heard.recv().await, Some("started"));
     client.send(cancel(1)).await;
@@ -147,7 +164,8 @@ async fn a_cancelled_tool_has_its_grace_to_end_by_itself() {
     client.end().await.unwrap();
     // One that does not listen is stopped when its grace is over.
     let (service, _, mut waits) = service();
-    let mut client = Client::start(service, McpOptions::default().with_stop_grace(Duration::from_millis(20)));
+    let mut client =
+        Client::start(service, McpOptions::default().with_stop_grace(Duration::from_millis(20)));
     client.initialize(json!({})).await;
     client.send(call(3, "wait")).await;
     assert_eq!(waits.recv().await, Some("started"));
@@ -162,7 +180,8 @@ async fn a_request_state_that_expired_or_was_changed_is_refused() {
     let now = Arc::new(AtomicU64::new(1_000));
     let clock = Arc::clone(&now);
     let sealer = Sealer::generate().unwrap().with_lifetime(Duration::from_secs(60));
-    let sealer = sealer.with_clock(move || UNIX_EPOCH + Duration::from_secs(clock.load(Ordering::Relaxed)));
+    let sealer =
+        sealer.with_clock(move || UNIX_EPOCH + Duration::from_secs(clock.load(Ordering::Relaxed)));
     let (_, registry, _) = service();
     let service = Service::builder(Served::new(&registry)).with_sealer(sealer).build().unwrap();
     let mut client = Client::start(service, McpOptions::default());
@@ -196,14 +215,23 @@ async fn a_request_state_that_expired_or_was_changed_is_refused() {
 #[tokio::test]
 async fn an_answer_that_does_not_fit_is_refused_and_the_question_can_be_answered_again() {
     let ask = async |_: Value, call: Arc<Invocation>| match &call.context.resume {
-        None => Outcome::AskUser(Question::new("How many?").with_answer_schema(json!({"type": "integer"}))),
+        None => Outcome::AskUser(
+            Question::new("How many?").with_answer_schema(json!({"type": "integer"})),
+        ),
         Some(resume) => Outcome::ok(json!({"answer": resume.answer.to_value()})),
     };
     let tool = Tool::native(named("ask"), ask).unwrap();
     let is_refused = |told: &Value| {
         let error = &told["error"];
-        assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32602), &json!("invalid_answer")), "{told}");
-        assert!(error["message"].as_str().unwrap().ends_with("expected an integer, got \"two\""), "{told}");
+        assert_eq!(
+            (&error["code"], &error["data"]["code"]),
+            (&json!(-32602), &json!("invalid_answer")),
+            "{told}"
+        );
+        assert!(
+            error["message"].as_str().unwrap().ends_with("expected an integer, got \"two\""),
+            "{told}"
+        );
     };
     // Without a session: the same state, and another answer.
     let mut client = Client::start(serving(tool.clone()), McpOptions::default());
@@ -229,10 +257,15 @@ async fn an_answer_that_does_not_fit_is_refused_and_the_question_can_be_answered
     // A session's client that shows forms is asked again; one that cannot has the state.
     let mut client = Client::start(serving(tool.clone()), McpOptions::default());
     client.initialize(json!({"elicitation": {}})).await;
-    client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask"}})).await;
+    client
+        .send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask"}}))
+        .await;
     for (answer, message) in [
         (json!("two"), "How many?"),
-        (json!(3), "How many?\n(the answer does not fit the question: expected an integer, got \"two\")"),
+        (
+            json!(3),
+            "How many?\n(the answer does not fit the question: expected an integer, got \"two\")",
+        ),
     ] {
         let asked = client.receive().await;
         assert_eq!(asked["params"]["message"], message, "{asked}");
@@ -246,8 +279,7 @@ async fn an_answer_that_does_not_fit_is_refused_and_the_question_can_be_answered
     client.initialize(json!({})).await;
     let told = client.ask(1, "tools/call", json!({"name": "ask"})).await;
     let state = &told["result"]["_meta"]["toolcell/question"]["state"];
-    let resume =
-        |answer: Value| json!({"name": "ask", "_meta": {"toolcell/resume": {"answer": answer, "state": state}}});
+    let resume = |answer: Value| json!({"name": "ask", "_meta": {"toolcell/resume": {"answer": answer, "state": state}}});
     is_refused(&client.ask(2, "tools/call", resume(json!("two"))).await);
     let told = client.ask(3, "tools/call", resume(json!(3))).await;
     assert_eq!(told["result"]["structuredContent"]["answer"], 3, "{told}");
@@ -261,7 +293,10 @@ async fn an_option_that_is_an_object_is_shown_by_its_label() {
         (json!([{"id": 1, "label": "Oslo"}, {"id": 2, "title": "Rome"}]), ["Oslo", "Rome"]),
         (json!([{"id": 1, "name": "Oslo"}, "Rome"]), ["Oslo", "Rome"]),
         // Two that would look alike are shown whole.
-        (json!([{"id": 1, "name": "x"}, {"id": 2, "name": "x"}]), [r#"{"id":1,"name":"x"}"#, r#"{"id":2,"name":"x"}"#]),
+        (
+            json!([{"id": 1, "name": "x"}, {"id": 2, "name": "x"}]),
+            [r#"{"id":1,"name":"x"}"#, r#"{"id":2,"name":"x"}"#],
+        ),
         (json!([7, "x"]), ["7", "x"]),
     ] {
         let (offered, last) = (options.clone(), options[1].clone());
@@ -295,10 +330,12 @@ async fn an_option_that_is_an_object_is_shown_by_its_label() {
 async fn the_members_of_an_object_are_no_choices() {
     let ask = async |_: Value| {
         let schema = json!({"type": "object", "properties": {"day": {"type": "string"}}});
-        let question = Question::new("A table?").with_options(json!([{"name": "day", "label": "Which day"}]));
+        let question =
+            Question::new("A table?").with_options(json!([{"name": "day", "label": "Which day"}]));
         Outcome::AskUser(question.with_answer_schema(schema))
     };
-    let mut client = Client::start(serving(Tool::native(named("ask"), ask).unwrap()), McpOptions::default());
+    let mut client =
+        Client::start(serving(Tool::native(named("ask"), ask).unwrap()), McpOptions::default());
     client.initialize(json!({})).await;
     let told = client.ask(1, "tools/call", json!({"name": "ask"})).await;
     let text = "The tool asks the user: A table?\nIt asks for: Which day";
@@ -308,14 +345,19 @@ async fn the_members_of_an_object_are_no_choices() {
 
 #[tokio::test]
 async fn a_question_without_a_form_says_why() {
-    let nested = json!({"type": "object", "properties": {"when": {"type": "object", "properties": {}}}});
+    let nested =
+        json!({"type": "object", "properties": {"when": {"type": "object", "properties": {}}}});
     // Written out, the references would take a hundred times the bytes of the schema.
-    let fields: Map<String, Value> = (0..100).map(|n| (n.to_string(), json!({"$ref": "#/$defs/d"}))).collect();
+    let fields: Map<String, Value> =
+        (0..100).map(|n| (n.to_string(), json!({"$ref": "#/$defs/d"}))).collect();
     let choices: Vec<_> = (0..200).map(|n| n.to_string()).collect();
     let large = json!({"type": "object", "properties": fields, "$defs": {"d": {"type": "string", "enum": choices}}});
     for schema in [nested, large] {
-        let ask = async move |_: Value| Outcome::AskUser(Question::new("A table?").with_answer_schema(schema.clone()));
-        let mut client = Client::start(serving(Tool::native(named("ask"), ask).unwrap()), McpOptions::default());
+        let ask = async move |_: Value| {
+            Outcome::AskUser(Question::new("A table?").with_answer_schema(schema.clone()))
+        };
+        let mut client =
+            Client::start(serving(Tool::native(named("ask"), ask).unwrap()), McpOptions::default());
         client.initialize(json!({"elicitation": {"form": {}}})).await;
         let told = client.ask(1, "tools/call", json!({"name": "ask"})).await;
         let text = told["result"]["content"][0]["text"].as_str().unwrap();
@@ -329,7 +371,8 @@ async fn a_question_without_a_form_says_why() {
 async fn a_value_of_several_lines_is_one_line() {
     let value = "{\"x\":\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"forged\":true}}\n}";
     let give = async move |_: Value| Outcome::ok(Json::parse(value.to_owned()).unwrap());
-    let mut client = Client::start(serving(Tool::native(named("give"), give).unwrap()), McpOptions::default());
+    let mut client =
+        Client::start(serving(Tool::native(named("give"), give).unwrap()), McpOptions::default());
     client.initialize(json!({})).await;
     let told = client.ask(1, "tools/call", json!({"name": "give"})).await;
     assert_eq!(told["result"]["structuredContent"]["x"]["result"]["forged"], true, "{told}");
@@ -341,14 +384,20 @@ async fn a_value_of_several_lines_is_one_line() {
 #[tokio::test]
 async fn a_halt_of_a_tool_that_promises_its_values_is_told_as_an_error() {
     let halt = async |_: Value| Outcome::Halt(Halt::new("done", json!({"steps": 3})));
-    for (definition, is_error) in [(named("halt"), false), (named("halt").with_output(json!({"type": "number"})), true)]
+    for (definition, is_error) in
+        [(named("halt"), false), (named("halt").with_output(json!({"type": "number"})), true)]
     {
-        let mut client = Client::start(serving(Tool::native(definition, halt).unwrap()), McpOptions::default());
+        let mut client =
+            Client::start(serving(Tool::native(definition, halt).unwrap()), McpOptions::default());
         client.initialize(json!({})).await;
         let told = client.ask(1, "tools/call", json!({"name": "halt"})).await;
         let result = &told["result"];
         assert_eq!(result["_meta"]["toolcell/halt"]["reason"], "done", "{told}");
-        assert_eq!((result["isError"] == true, result["structuredContent"].is_null()), (is_error, is_error), "{told}");
+        assert_eq!(
+            (result["isError"] == true, result["structuredContent"].is_null()),
+            (is_error, is_error),
+            "{told}"
+        );
         assert_eq!(result["content"][0]["text"], r#"{"steps":3}"#, "{told}");
         client.end().await.unwrap();
     }
@@ -363,7 +412,9 @@ async fn an_optional_member_is_a_field_of_a_form_and_a_promised_value_is_not_mis
         "name": {"type": ["string", "null"], "default": null},
         "size": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
     }});
-    let ask = async move |_: Value| Outcome::AskUser(Question::new("When?").with_answer_schema(answer.clone()));
+    let ask = async move |_: Value| {
+        Outcome::AskUser(Question::new("When?").with_answer_schema(answer.clone()))
+    };
     let definition = named("ask").with_output(json!({"type": "object"}));
     let tool = || Tool::native(definition.clone(), ask.clone()).unwrap();
     let mut client = Client::start(serving(tool()), McpOptions::default());

@@ -9,7 +9,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use toolcell::{Definition, Invocation, Registry, Tool};
 use toolcell_server::mcp::{McpOptions, routes};
-use toolcell_server::{ApiKeyStore, Authenticator, HttpServer, ListenOptions, Quota, Served, ServedTenant, Service};
+use toolcell_server::{
+    ApiKeyStore, Authenticator, HttpServer, ListenOptions, Quota, Served, ServedTenant, Service,
+};
 
 use crate::bad_input::is_as_the_page_says;
 use crate::client::{initialize, stateless};
@@ -42,7 +44,10 @@ pub(super) struct Reply {
 
 impl Reply {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
-        let line = self.head.lines().find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:")));
+        let line = self
+            .head
+            .lines()
+            .find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:")));
         line.and_then(|line| line.split_once(": ")).map(|(_, value)| value)
     }
 
@@ -75,7 +80,8 @@ pub(super) async fn start_with(
     let (ids, keys) = ([first.0, second.0], [first.1, second.1]);
     let http = listen.http.clone().with_recheck(Duration::from_millis(10));
     let listen = listen.with_http(http).with_protected(routes(service.clone(), options));
-    let server = HttpServer::bind(service, Authenticator::api_keys(store.clone()), listen).await.unwrap();
+    let server =
+        HttpServer::bind(service, Authenticator::api_keys(store.clone()), listen).await.unwrap();
     let address = server.address();
     tokio::spawn(server.serve(std::future::pending()));
     Web { address, keys, ids, globex: globex.1, gone: gone.1, store, _dir: dir }
@@ -91,11 +97,23 @@ impl Web {
     }
 
     /// Sends a request, and reads the head of its answer.
-    pub(super) async fn begin(&self, key: usize, method: &str, headers: &str, body: &str) -> (TcpStream, String) {
+    pub(super) async fn begin(
+        &self,
+        key: usize,
+        method: &str,
+        headers: &str,
+        body: &str,
+    ) -> (TcpStream, String) {
         self.begin_with(&self.keys[key], method, headers, body).await
     }
 
-    pub(super) async fn begin_with(&self, key: &str, method: &str, headers: &str, body: &str) -> (TcpStream, String) {
+    pub(super) async fn begin_with(
+        &self,
+        key: &str,
+        method: &str,
+        headers: &str,
+        body: &str,
+    ) -> (TcpStream, String) {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(request(key, method, headers, body).as_bytes()).await.unwrap();
         let mut head = Vec::new();
@@ -105,7 +123,13 @@ impl Web {
         (stream, String::from_utf8(head).unwrap())
     }
 
-    pub(super) async fn send_with(&self, key: &str, method: &str, headers: &str, body: &str) -> Reply {
+    pub(super) async fn send_with(
+        &self,
+        key: &str,
+        method: &str,
+        headers: &str,
+        body: &str,
+    ) -> Reply {
         self.send_bytes(request(key, method, headers, body).as_bytes()).await
     }
 
@@ -178,7 +202,9 @@ async fn a_header_that_differs_from_its_argument_is_refused() {
     let web = start(service, &registry, McpOptions::default()).await;
     let (headers, mut call) = modern(1, "tools/call", Some("weather"));
     call["params"]["arguments"] = json!({"city": "Oslo"});
-    for (header, status) in [("Mcp-Param-City: Oslo\r\n", 200), ("Mcp-Param-City: Rome\r\n", 400), ("", 400)] {
+    for (header, status) in
+        [("Mcp-Param-City: Oslo\r\n", 200), ("Mcp-Param-City: Rome\r\n", 400), ("", 400)]
+    {
         let reply = web.post(0, &format!("{headers}{header}"), &call).await;
         assert_eq!(reply.status, status, "{header}: {reply:?}");
         assert_eq!(reply.message()["error"]["code"] == -32020, status == 400, "{reply:?}");
@@ -190,16 +216,22 @@ async fn both_eras_are_served_at_one_endpoint() {
     let (service, registry, _) = service();
     let web = start(service, &registry, McpOptions::default()).await;
     let session = web.open().await;
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "text"}});
+    let call =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "text"}});
     let reply = web.post(0, &session, &call).await;
     assert_eq!(reply.message()["result"]["content"][0]["text"], "plain", "{reply:?}");
     assert_eq!(reply.header("x-accel-buffering"), Some("no"));
     let (headers, call) = modern(2, "tools/call", Some("text"));
     let reply = web.post(0, &headers, &call).await;
     assert_eq!(reply.message()["result"]["content"][0]["text"], "plain", "{reply:?}");
-    assert_eq!(reply.header("content-type"), Some("application/json"), "nothing is told before the result");
+    assert_eq!(
+        reply.header("content-type"),
+        Some("application/json"),
+        "nothing is told before the result"
+    );
     let (headers, discover) = modern(3, "server/discover", None);
-    let versions = web.post(0, &headers, &discover).await.message()["result"]["supportedVersions"].take();
+    let versions =
+        web.post(0, &headers, &discover).await.message()["result"]["supportedVersions"].take();
     assert_eq!(versions, json!(["2025-06-18", "2025-11-25", "2026-07-28"]));
 }
 
@@ -226,7 +258,8 @@ async fn a_call_is_answered_alike_however_json_is_accepted() {
         let body = call.to_string();
         let request = web.request(0, "POST", &format!("{JSON}{headers}"), &body);
         let mut answers = Vec::new();
-        for accepted in [same, "application/json;q=1, text/event-stream", "application/json", "*/*"] {
+        for accepted in [same, "application/json;q=1, text/event-stream", "application/json", "*/*"]
+        {
             let request = request.replace(same, accepted);
             let reply = web.send_bytes(request.as_bytes()).await;
             let mut message = reply.message();
@@ -254,10 +287,13 @@ async fn a_tool_has_time_to_end_when_the_client_has_gone() {
         }
     };
     let registry = Registry::new();
-    registry.register(Tool::native(Definition::new("wait", "Waits.").unwrap(), wait).unwrap()).unwrap();
+    registry
+        .register(Tool::native(Definition::new("wait", "Waits.").unwrap(), wait).unwrap())
+        .unwrap();
     let service = Service::builder(Served::new(&registry)).build().unwrap();
     let web = start(service, &registry, McpOptions::default().with_stop_grace(PATIENCE)).await;
-    for accept in ["application/json, text/event-stream", "application/json;q=1, text/event-stream"] {
+    for accept in ["application/json, text/event-stream", "application/json;q=1, text/event-stream"]
+    {
         let (headers, call) = modern(1, "tools/call", Some("wait"));
         let request = web.request(0, "POST", &format!("{JSON}{headers}"), &call.to_string());
         let request = request.replace("application/json, text/event-stream", accept);
@@ -276,7 +312,9 @@ async fn progress_is_streamed_before_the_result() {
         json!("done")
     };
     let registry = Registry::new();
-    registry.register(Tool::native(Definition::new("steps", "Reports.").unwrap(), steps).unwrap()).unwrap();
+    registry
+        .register(Tool::native(Definition::new("steps", "Reports.").unwrap(), steps).unwrap())
+        .unwrap();
     let service = Service::builder(Served::new(&registry)).build().unwrap();
     let web = start(service, &registry, McpOptions::default()).await;
     let (headers, mut call) = modern(1, "tools/call", Some("steps"));
@@ -298,11 +336,14 @@ async fn a_session_is_known_to_its_principal_until_it_is_deleted() {
     assert_eq!(web.post(1, &session, &ping).await.status, 404);
     assert_eq!(web.send(1, "GET", &session, "").await.status, 404);
     assert_eq!(web.send(1, "DELETE", &session, "").await.status, 404);
-    let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});
+    let message =
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize(json!({}))});
     let full = web.post(1, "", &message).await;
     is_as_the_page_says("more sessions than a tenant may have", &full);
     let long = format!("{JSON}{session}");
-    let long = web.request(0, "POST", &long, "").replace("Content-Length: 0", "Content-Length: 99999999999");
+    let long = web
+        .request(0, "POST", &long, "")
+        .replace("Content-Length: 0", "Content-Length: 99999999999");
     assert_eq!(web.send_bytes(long.as_bytes()).await.status, 413);
     let counted = metrics.metrics_text();
     for code in ["too_many_sessions", "body_too_large"] {
@@ -317,9 +358,19 @@ async fn a_session_is_known_to_its_principal_until_it_is_deleted() {
 #[tokio::test]
 async fn without_a_session_a_closed_stream_stops_the_tool() {
     let (service, registry, mut waits) = service();
-    let web = start(service.clone(), &registry, McpOptions::default().with_stop_grace(std::time::Duration::ZERO)).await;
+    let web = start(
+        service.clone(),
+        &registry,
+        McpOptions::default().with_stop_grace(std::time::Duration::ZERO),
+    )
+    .await;
     let (headers, call) = modern(1, "tools/call", Some("wait"));
-    let request = web.request(0, "POST", &format!("Content-Type: application/json\r\n{headers}"), &call.to_string());
+    let request = web.request(
+        0,
+        "POST",
+        &format!("Content-Type: application/json\r\n{headers}"),
+        &call.to_string(),
+    );
     let mut stream = TcpStream::connect(web.address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     assert_eq!(waits.recv().await, Some("started"));
@@ -333,7 +384,8 @@ async fn a_request_state_is_its_principals_alone() {
     let web = start(service, &registry, McpOptions::default()).await;
     let (headers, mut call) = modern(1, "tools/call", Some("ask"));
     call["params"]["_meta"] = stateless(json!({"elicitation": {"form": {}}}));
-    call["params"]["requestState"] = web.post(0, &headers, &call).await.message()["result"]["requestState"].take();
+    call["params"]["requestState"] =
+        web.post(0, &headers, &call).await.message()["result"]["requestState"].take();
     let again = web.post(0, &headers, &call).await.message();
     assert_eq!(again["result"]["resultType"], "input_required", "{again}");
     // Of the same tenant, without an answer.

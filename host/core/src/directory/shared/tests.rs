@@ -79,7 +79,12 @@ fn a_file_without_a_name_counts_until_the_last_process_closes_it() {
 fn a_turn_that_did_not_end_is_counted_again() {
     let scene = Scene::new();
     let (one, two) = (scene.process(), scene.process());
-    let dead = Shared::join(scene.counts.path(), &scene.dir, super::super::ledger::inode(&scene.dir).unwrap()).unwrap();
+    let dead = Shared::join(
+        scene.counts.path(),
+        &scene.dir,
+        super::super::ledger::inode(&scene.dir).unwrap(),
+    )
+    .unwrap();
     dead.begin().unwrap();
     fs::write(scene.granted.path().join("more"), [0; 700]).unwrap();
     drop(dead);
@@ -116,7 +121,11 @@ fn the_first_process_counts_anew() {
     assert_eq!(one.used(), (10, 1));
     fs::write(scene.granted.path().join("b"), [0; 10]).unwrap();
     let two = scene.process();
-    assert_eq!((one.used(), two.used()), ((10, 1), (10, 1)), "no process counts anew while another one counts");
+    assert_eq!(
+        (one.used(), two.used()),
+        ((10, 1), (10, 1)),
+        "no process counts anew while another one counts"
+    );
     drop((one, two));
     assert_eq!(scene.process().used(), (20, 2));
 }
@@ -125,7 +134,14 @@ fn the_first_process_counts_anew() {
 #[test]
 fn a_turn_that_does_not_end_is_waited_for_only_so_long() {
     let dir = tempfile::tempdir().unwrap();
-    let count = || File::options().create(true).truncate(false).write(true).open(dir.path().join("count")).unwrap();
+    let count = || {
+        File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(dir.path().join("count"))
+            .unwrap()
+    };
     let stopped = count();
     stopped.lock().unwrap();
     let waited = lock(&count(), Duration::from_millis(20));

@@ -32,7 +32,8 @@ const MAX_PATTERNS: usize = 1 << 20;
 /// Escapes what a component of a URL must, and no more.
 const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 /// As JavaScript's `encodeURIComponent` does.
-const SCRIPT: &AsciiSet = &COMPONENT.remove(b'!').remove(b'\'').remove(b'(').remove(b')').remove(b'*');
+const SCRIPT: &AsciiSet =
+    &COMPONENT.remove(b'!').remove(b'\'').remove(b'(').remove(b')').remove(b'*');
 /// As little as a query allows.
 const QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>');
 /// As little as a path allows.
@@ -132,7 +133,11 @@ impl Forms {
     }
 
     fn size(&self) -> usize {
-        [&self.written, &self.bare, &self.skeleton].into_iter().flat_map(Patterns::keys).map(Vec::len).sum()
+        [&self.written, &self.bare, &self.skeleton]
+            .into_iter()
+            .flat_map(Patterns::keys)
+            .map(Vec::len)
+            .sum()
     }
 }
 
@@ -295,19 +300,27 @@ fn quoted(text: &str) -> Vec<Vec<u8>> {
     let json = quoted[1..quoted.len() - 1].to_owned();
     let html = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let quotes = html.replace('"', "&quot;");
-    let apostrophes = ["&#39;", "&#x27;", "&apos;"].map(|entity| quotes.replace('\'', entity).into_bytes());
-    let mut forms = vec![json.replace('/', "\\/").into_bytes(), json.into_bytes(), html.into_bytes()];
+    let apostrophes =
+        ["&#39;", "&#x27;", "&apos;"].map(|entity| quotes.replace('\'', entity).into_bytes());
+    let mut forms =
+        vec![json.replace('/', "\\/").into_bytes(), json.into_bytes(), html.into_bytes()];
     forms.extend(apostrophes);
     forms
 }
 
 /// Every character by its number.
 fn by_numbers(text: &str) -> Vec<Vec<u8>> {
-    let all = |form: &dyn Fn(char) -> String| text.chars().map(form).collect::<String>().into_bytes();
+    let all =
+        |form: &dyn Fn(char) -> String| text.chars().map(form).collect::<String>().into_bytes();
     let mut units = [0; 2];
     let utf16: String = text
         .chars()
-        .flat_map(|c| c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")).collect::<Vec<_>>())
+        .flat_map(|c| {
+            c.encode_utf16(&mut units)
+                .iter()
+                .map(|unit| format!("\\u{unit:04x}"))
+                .collect::<Vec<_>>()
+        })
         .collect();
     vec![
         utf16.into_bytes(),
@@ -324,9 +337,16 @@ fn pieces(value: &[u8]) -> Vec<Vec<u8>> {
     }
     let half = value.len() / 2;
     let size = half.clamp(MIN_PIECE, MAX_PIECE);
-    let halves = [&value[..half], &value[half..]].into_iter().filter(|half| half.len() <= MAX_PIECE);
-    let is_telling = |piece: &&[u8]| piece.len() >= if is_mixed(piece) { MIN_PIECE } else { MIN_WORD };
-    value.windows(size).chain(halves).filter(|piece| is_telling(piece)).map(<[u8]>::to_vec).collect()
+    let halves =
+        [&value[..half], &value[half..]].into_iter().filter(|half| half.len() <= MAX_PIECE);
+    let is_telling =
+        |piece: &&[u8]| piece.len() >= if is_mixed(piece) { MIN_PIECE } else { MIN_WORD };
+    value
+        .windows(size)
+        .chain(halves)
+        .filter(|piece| is_telling(piece))
+        .map(<[u8]>::to_vec)
+        .collect()
 }
 
 /// The characters of base64 that the value alone decides when this many bytes of its group stand before it.

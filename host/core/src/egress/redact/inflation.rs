@@ -134,7 +134,9 @@ fn start(bytes: &[u8]) -> Option<usize> {
         [] | [_] => None,
         [0x1f, 0x8b, ..] => gzip(bytes),
         // A window of 32 KiB at most, and a checksum over both bytes.
-        [method, flags, ..] if method & 0x8f == 8 && u16::from_be_bytes([*method, *flags]).is_multiple_of(31) => {
+        [method, flags, ..]
+            if method & 0x8f == 8 && u16::from_be_bytes([*method, *flags]).is_multiple_of(31) =>
+        {
             Some(2)
         }
         _ => Some(0),

@@ -43,10 +43,13 @@ impl Redactors {
         if let Some(found) = self.kept(name) {
             return Some(found);
         }
-        let made = tokio::task::spawn_blocking(move || Redactor::made(values, pieces)).await.ok()??;
+        let made =
+            tokio::task::spawn_blocking(move || Redactor::made(values, pieces)).await.ok()??;
         let mut kept = self.kept.lock();
         kept.push_front((name, made.clone()));
-        while kept.len() > 1 && kept.iter().map(|(_, redactor)| redactor.size()).sum::<usize>() > self.room {
+        while kept.len() > 1
+            && kept.iter().map(|(_, redactor)| redactor.size()).sum::<usize>() > self.room
+        {
             kept.pop_back();
         }
         Some(made)
@@ -98,7 +101,10 @@ mod tests {
         let first = redactors.of(secrets(0)).await.unwrap();
         for number in 1..8 {
             redactors.of(secrets(number)).await.unwrap();
-            assert!(is_same(&first, &redactors.of(secrets(0)).await.unwrap()), "it was asked for a moment ago");
+            assert!(
+                is_same(&first, &redactors.of(secrets(0)).await.unwrap()),
+                "it was asked for a moment ago"
+            );
         }
         assert_eq!(format!("{redactors:?}"), "Redactors(4)");
         for number in 8..16 {

@@ -32,9 +32,15 @@ fn credential(bound_to: &str, kind: &str) -> Result<Credential, SendError> {
     Credential::new("token", &used, Secret::new(VALUE).unwrap())
 }
 
-async fn with(server: &Server, outgoing: Outgoing, credentials: &[Credential]) -> Result<Incoming, SendError> {
+async fn with(
+    server: &Server,
+    outgoing: Outgoing,
+    credentials: &[Credential],
+) -> Result<Incoming, SendError> {
     let secrets = Secrets { credentials: credentials.to_vec(), ..Secrets::default() };
-    Egress::new().send(&local(server), &Budget::default(), outgoing, secrets, Instant::now() + AMPLE).await
+    Egress::new()
+        .send(&local(server), &Budget::default(), outgoing, secrets, Instant::now() + AMPLE)
+        .await
 }
 
 /// What a server got to read, in a request that may go to it.
@@ -104,7 +110,10 @@ async fn a_secret_goes_to_what_it_is_bound_to_and_a_tool_sets_none_of_its_own() 
         assert_eq!(kind(&result), expected, "{kind_of} for {bound_to}: {outgoing:?}");
         assert!(!format!("{credentials:?} {result:?}").contains("canary"));
         if let (Err(SendError::Invalid(problem)), true) = (&result, *bound_to != v1) {
-            assert_eq!(problem, "the secret `token` is not for this request: see `for` in its grant");
+            assert_eq!(
+                problem,
+                "the secret `token` is not for this request: see `for` in its grant"
+            );
         }
     }
     // Two for one place: the second is not the tool's, and not sent either.
@@ -133,10 +142,16 @@ async fn a_secret_that_a_server_sends_back_is_hidden() {
         .await;
         let credentials = [credential(&server.url("/"), kind_of).unwrap()];
         let response = with(&server, get(&server.url("/")), &credentials).await.unwrap();
-        let headers: Vec<_> =
-            response.headers.iter().map(|(name, value)| (name, String::from_utf8_lossy(value))).collect();
+        let headers: Vec<_> = response
+            .headers
+            .iter()
+            .map(|(name, value)| (name, String::from_utf8_lossy(value)))
+            .collect();
         let all = format!("{headers:?} {}", String::from_utf8_lossy(&response.body));
-        assert!(all.contains("s=[redacted]") && all.matches("[redacted]").count() >= 2, "{kind_of}: {all}");
+        assert!(
+            all.contains("s=[redacted]") && all.matches("[redacted]").count() >= 2,
+            "{kind_of}: {all}"
+        );
         let left = [VALUE, "canary/", "canary%2F", &STANDARD.encode(format!("ann:{VALUE}"))[8..]];
         assert!(left.iter().all(|left| !all.contains(left)), "{kind_of}: {all}");
     }
@@ -144,12 +159,18 @@ async fn a_secret_that_a_server_sends_back_is_hidden() {
 
 #[tokio::test]
 async fn what_cannot_be_searched_for_a_secret_is_refused() {
-    for (coding, expected) in [("gzip", "broken"), ("br", "broken"), ("identity", "response"), ("Identity", "response")]
+    for (coding, expected) in
+        [("gzip", "broken"), ("br", "broken"), ("identity", "response"), ("Identity", "response")]
     {
-        let answer = format!("HTTP/1.1 200 OK\r\ncontent-encoding: {coding}\r\ncontent-length: 2\r\n\r\nok");
+        let answer =
+            format!("HTTP/1.1 200 OK\r\ncontent-encoding: {coding}\r\ncontent-length: 2\r\n\r\nok");
         let server = Server::saying(answer).await;
         let credentials = [credential(&server.url("/"), "bearer").unwrap()];
-        assert_eq!(kind(&with(&server, get(&server.url("/")), &credentials).await), expected, "{coding}");
+        assert_eq!(
+            kind(&with(&server, get(&server.url("/")), &credentials).await),
+            expected,
+            "{coding}"
+        );
         assert_eq!(kind(&with(&server, get(&server.url("/")), &[]).await), "response", "{coding}");
     }
 }
@@ -157,7 +178,8 @@ async fn what_cannot_be_searched_for_a_secret_is_refused() {
 /// A value could begin or end outside of it.
 #[tokio::test]
 async fn a_part_that_was_not_asked_for_is_refused() {
-    let part = "HTTP/1.1 206 Partial Content\r\ncontent-range: bytes 5-6/9\r\ncontent-length: 2\r\n\r\nok";
+    let part =
+        "HTTP/1.1 206 Partial Content\r\ncontent-range: bytes 5-6/9\r\ncontent-length: 2\r\n\r\nok";
     let server = Server::saying(part).await;
     let credentials = [credential(&server.url("/"), "bearer").unwrap()];
     assert_eq!(kind(&with(&server, get(&server.url("/")), &credentials).await), "broken");
@@ -169,13 +191,19 @@ async fn a_part_that_was_not_asked_for_is_refused() {
 /// One character in each of many headers.
 #[tokio::test]
 async fn a_value_that_is_spread_over_headers_comes_back_in_none() {
-    let spelled: String = VALUE_SPELLED.chars().enumerate().map(|(at, c)| format!("x-{at}: {c}\r\n")).collect();
-    let answer = format!("HTTP/1.1 200 OK\r\nx-before: a\r\n{spelled}x-after: b\r\ncontent-length: 2\r\n\r\nok");
+    let spelled: String =
+        VALUE_SPELLED.chars().enumerate().map(|(at, c)| format!("x-{at}: {c}\r\n")).collect();
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nx-before: a\r\n{spelled}x-after: b\r\ncontent-length: 2\r\n\r\nok"
+    );
     let server = Server::saying(answer).await;
     let used = SecretUse::new(server.url("/").parse().unwrap(), Placed::Bearer);
-    let credentials = [Credential::new("token", &used, Secret::new(VALUE_SPELLED).unwrap()).unwrap()];
+    let credentials =
+        [Credential::new("token", &used, Secret::new(VALUE_SPELLED).unwrap()).unwrap()];
     let response = with(&server, get(&server.url("/")), &credentials).await.unwrap();
-    let of = |name: &str| response.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_slice());
+    let of = |name: &str| {
+        response.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_slice())
+    };
     for at in 0..VALUE_SPELLED.len() {
         assert_eq!(of(&format!("x-{at}")), Some(&b"[redacted]"[..]), "{response:?}");
     }
@@ -187,18 +215,26 @@ async fn a_value_that_is_spread_over_headers_comes_back_in_none() {
 async fn what_is_compressed_and_does_not_say_so_is_searched() {
     for (prefix, suffix) in COMPRESSED {
         for (text, expected) in [(VALUE_SPELLED, "broken"), ("nothing of it", "response")] {
-            let deflated = miniz_oxide::deflate::compress_to_vec(format!("<{text}> ").repeat(50).as_bytes(), 6);
+            let deflated = miniz_oxide::deflate::compress_to_vec(
+                format!("<{text}> ").repeat(50).as_bytes(),
+                6,
+            );
             let body = [*prefix, &deflated, *suffix].concat();
             for chunk in [body.len(), 7, 1] {
                 let mut answer = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
                 for piece in body.chunks(chunk) {
-                    answer
-                        .extend(format!("{:x}\r\n", piece.len()).bytes().chain(piece.iter().copied()).chain(*b"\r\n"));
+                    answer.extend(
+                        format!("{:x}\r\n", piece.len())
+                            .bytes()
+                            .chain(piece.iter().copied())
+                            .chain(*b"\r\n"),
+                    );
                 }
                 answer.extend(b"0\r\n\r\n");
                 let server = Server::saying(answer).await;
                 let used = SecretUse::new(server.url("/").parse().unwrap(), Placed::Bearer);
-                let credentials = [Credential::new("token", &used, Secret::new(VALUE_SPELLED).unwrap()).unwrap()];
+                let credentials =
+                    [Credential::new("token", &used, Secret::new(VALUE_SPELLED).unwrap()).unwrap()];
                 let result = with(&server, get(&server.url("/")), &credentials).await;
                 assert_eq!(kind(&result), expected, "{prefix:?} {text} in pieces of {chunk}");
                 assert!(result.is_err() || result.unwrap().body == body);

@@ -12,9 +12,15 @@ use super::*;
 const ANSWERS: &[(&str, &str)] = &[
     ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", "response"),
     ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 2\r\n\r\nok", "response"),
-    ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2;x=y\r\nok\r\n0\r\nx: y\r\n\r\n", "response"),
+    (
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2;x=y\r\nok\r\n0\r\nx: y\r\n\r\n",
+        "response",
+    ),
     ("HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", "response"),
-    ("HTTP/1.1 301 Moved\r\nlocation: http://169.254.169.254/\r\ncontent-length: 0\r\n\r\n", "response"),
+    (
+        "HTTP/1.1 301 Moved\r\nlocation: http://169.254.169.254/\r\ncontent-length: 0\r\n\r\n",
+        "response",
+    ),
     ("HTTP/1.1 500 \r\ncontent-length: 0\r\n\r\n", "response"),
     // It speaks on, but the client does not read on.
     ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n\r\n", "response"),
@@ -25,16 +31,28 @@ const ANSWERS: &[(&str, &str)] = &[
     ("HTTP/1.1 200 OK\r\ncontent-length: 99999999999999999999\r\n\r\nok", "broken"),
     ("HTTP/1.1 200 OK\r\ncontent-length: 18446744073709551613\r\n\r\nok", "over budget"),
     ("HTTP/1.1 200 OK\r\ncontent-length: 8388609\r\n\r\n", "over budget"),
-    ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", "broken"),
-    ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n", "broken"),
+    (
+        "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+        "broken",
+    ),
+    (
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+        "broken",
+    ),
     ("HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "broken"),
     ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked, identity\r\n\r\n0\r\n\r\n", "broken"),
     ("HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n", "broken"),
     ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nxyz\r\n", "broken"),
     ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\n", "broken"),
     ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nokay\r\n0\r\n\r\n", "broken"),
-    ("HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n", "broken"),
-    ("HTTP/1.1 206 Partial Content\r\ncontent-range: bytes 0-1/9\r\ncontent-length: 2\r\n\r\nok", "broken"),
+    (
+        "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n",
+        "broken",
+    ),
+    (
+        "HTTP/1.1 206 Partial Content\r\ncontent-range: bytes 0-1/9\r\ncontent-length: 2\r\n\r\nok",
+        "broken",
+    ),
     ("HTTP/2.0 200 OK\r\n\r\n", "broken"),
     ("HTTP/1.1 20 OK\r\n\r\n", "broken"),
     ("HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "broken"),
@@ -54,7 +72,10 @@ async fn an_answer_is_a_response_or_says_what_is_wrong_with_it() {
         if let Ok(response) = result {
             let body = if answer.contains("ok") { "ok" } else { "" };
             assert_eq!(response.body, body, "{answer:?}");
-            assert!(response.headers.iter().all(|(name, _)| name != "transfer-encoding"), "{response:?}");
+            assert!(
+                response.headers.iter().all(|(name, _)| name != "transfer-encoding"),
+                "{response:?}"
+            );
         }
     }
 }
@@ -62,7 +83,10 @@ async fn an_answer_is_a_response_or_says_what_is_wrong_with_it() {
 #[tokio::test]
 async fn a_redirect_is_handed_back_and_not_followed() {
     let elsewhere = Server::echoing().await;
-    let answer = format!("HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n", elsewhere.url("/"));
+    let answer = format!(
+        "HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n",
+        elsewhere.url("/")
+    );
     let server = Server::saying(answer).await;
     let response = send(&Egress::new(), &local(&server), get(&server.url("/"))).await.unwrap();
     assert_eq!(response.status, 302);
@@ -96,7 +120,11 @@ async fn a_flood_is_read_to_its_bound_and_no_further() {
         (CHUNKED, b"1;a=b;c=d\r\nx\r\n".repeat(1000), "broken"),
         ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;", vec![b'a'; 64 << 10], "broken"),
         (CHUNKED, vec![b'0'; 64 << 10], "over budget"),
-        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n", b"x: y\r\n".repeat(1000), "broken"),
+        (
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n",
+            b"x: y\r\n".repeat(1000),
+            "broken",
+        ),
         ("", b"HTTP/1.1 100 Continue\r\n\r\n".repeat(1000), "over budget"),
         ("", b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n".repeat(1000), "over budget"),
         (OK, b"x: y\r\n".repeat(1000), "broken"),
@@ -110,7 +138,8 @@ async fn a_flood_is_read_to_its_bound_and_no_further() {
         let (budget, deadline) = (Budget::new(1, 1 << 20, 256 << 10), Instant::now() + AMPLE);
         let (rights, outgoing) = (local(&server), get(&server.url("/")));
         let egress = Egress::new();
-        let result = in_time(egress.send(&rights, &budget, outgoing, Secrets::default(), deadline)).await;
+        let result =
+            in_time(egress.send(&rights, &budget, outgoing, Secrets::default(), deadline)).await;
         assert_eq!(kind(&result), expected, "{first:?} {shown:?}");
     }
 }
@@ -119,7 +148,8 @@ async fn a_flood_is_read_to_its_bound_and_no_further() {
 async fn a_thousand_headers_are_too_many_and_a_hundred_are_not() {
     for (count, expected) in [(99, "response"), (1000, "broken")] {
         let headers: String = (0..count).map(|number| format!("x-{number}: y\r\n")).collect();
-        let server = Server::saying(format!("HTTP/1.1 200 OK\r\n{headers}content-length: 0\r\n\r\n")).await;
+        let server =
+            Server::saying(format!("HTTP/1.1 200 OK\r\n{headers}content-length: 0\r\n\r\n")).await;
         let result = send(&Egress::new(), &local(&server), get(&server.url("/"))).await;
         assert_eq!(kind(&result), expected, "{count}");
     }
@@ -132,7 +162,11 @@ async fn a_body_that_stops_early_is_no_body() {
         ("", "broken", &["broken"][..]),
         ("HTTP/1.1 200", "broken", &["broken"]),
         ("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nshort", "broken", &["broken"]),
-        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nshort\r\n", "broken", &["broken"]),
+        (
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nshort\r\n",
+            "broken",
+            &["broken"],
+        ),
         ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n50\r\nshort", "broken", &["broken"]),
         ("HTTP/1.1 200 OK\r\n\r\nuntil the end", "response", &["broken", "response"]),
     ] {
@@ -182,10 +216,15 @@ async fn one_deadline_covers_every_stage() {
     .await;
     let half_a_head = Server::saying("HTTP/1.1 200 OK\r\nx: ").await;
     let half_a_body = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
-    let one_chunk = Server::saying("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n").await;
+    let one_chunk =
+        Server::saying("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n").await;
     let no_end = Server::saying("HTTP/1.1 200 OK\r\n\r\nx").await;
-    let drips = [dripping("HTTP/1.1 200 OK\r\n\r\n", b"x").await, dripping("HTTP/1.1 200 OK\r\nx: ", b"x").await];
-    let chunks = dripping("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n").await;
+    let drips = [
+        dripping("HTTP/1.1 200 OK\r\n\r\n", b"x").await,
+        dripping("HTTP/1.1 200 OK\r\nx: ", b"x").await,
+    ];
+    let chunks =
+        dripping("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n").await;
     let reads_nothing = Server::start(|stream| async move {
         std::future::pending::<()>().await;
         drop(stream);
@@ -193,7 +232,8 @@ async fn one_deadline_covers_every_stage() {
     .await;
     // More than the machine keeps for a connection that is not read from.
     let upload = Bytes::from(vec![b'x'; 7 << 20]);
-    let stages = [&silent, &half_a_head, &half_a_body, &one_chunk, &no_end, &drips[0], &drips[1], &chunks];
+    let stages =
+        [&silent, &half_a_head, &half_a_body, &one_chunk, &no_end, &drips[0], &drips[1], &chunks];
     let stages = stages.map(|server| (server, "http", Bytes::new()));
     let others = [(&silent, "https", Bytes::new()), (&reads_nothing, "http", upload)];
     for (server, scheme, body) in stages.into_iter().chain(others) {
@@ -206,7 +246,9 @@ async fn one_deadline_covers_every_stage() {
             outgoing.timeout = Some(if own { SHORT } else { Duration::MAX });
             let deadline = Instant::now() + deadline;
             let (egress, budget) = (Egress::new(), Budget::default());
-            let result = in_time(egress.send(&rights, &budget, outgoing, Secrets::default(), deadline)).await;
+            let result =
+                in_time(egress.send(&rights, &budget, outgoing, Secrets::default(), deadline))
+                    .await;
             assert_eq!(kind(&result), "timeout", "{url}: {result:?}");
         }
     }
@@ -231,13 +273,17 @@ async fn the_deadline_covers_the_resolver_and_the_wait_for_a_connection() {
     let rights = rights(["http://slow.example".parse().unwrap()]);
     let egress = Egress::new().with_resolver(Stuck(false)).with_connections(1);
     let (budget, soon) = (Budget::default(), Instant::now() + SHORT);
-    let ends = (0..3).map(|_| egress.send(&rights, &budget, get("http://slow.example/"), Secrets::default(), soon));
+    let ends = (0..3).map(|_| {
+        egress.send(&rights, &budget, get("http://slow.example/"), Secrets::default(), soon)
+    });
     for end in futures_util::future::join_all(ends).await {
         assert_eq!(kind(&end), "timeout");
     }
     assert_eq!(egress.connections.all.available_permits(), 1);
     let panicking = Egress::new().with_resolver(Stuck(true));
-    let sent = AssertUnwindSafe(send(&panicking, &rights, get("http://slow.example/"))).catch_unwind().await;
+    let sent = AssertUnwindSafe(send(&panicking, &rights, get("http://slow.example/")))
+        .catch_unwind()
+        .await;
     assert!(sent.is_err(), "the caller hears of the panic");
 }
 
@@ -251,16 +297,22 @@ async fn dropping_a_request_or_a_body_gives_the_connection_back() {
         admit(&rights, &budget, method, &target).unwrap()
     };
     for _ in 0..3 {
-        let response =
-            egress.open(admitted(), &budget, get(&server.url("/")), Secrets::default(), deadline).await.unwrap();
+        let response = egress
+            .open(admitted(), &budget, get(&server.url("/")), Secrets::default(), deadline)
+            .await
+            .unwrap();
         assert_eq!(egress.connections.all.available_permits(), 0);
-        let waiting = egress.open(admitted(), &budget, get(&server.url("/")), Secrets::default(), deadline);
+        let waiting =
+            egress.open(admitted(), &budget, get(&server.url("/")), Secrets::default(), deadline);
         assert!(tokio::time::timeout(SHORT, waiting).await.is_err(), "there is one connection");
         drop(response);
         drop(egress.connections.all.acquire().await.unwrap());
     }
     // The last of its owners, inside of a task.
-    let response = egress.open(admitted(), &budget, get(&server.url("/")), Secrets::default(), deadline).await.unwrap();
+    let response = egress
+        .open(admitted(), &budget, get(&server.url("/")), Secrets::default(), deadline)
+        .await
+        .unwrap();
     drop(egress);
     drop(response);
 }

@@ -60,7 +60,9 @@ fn spellings(address: IpAddr) -> Vec<String> {
         }
     };
     let ([a, b, c, d], number) = (v4.octets(), u32::from(v4));
-    let wide = |text: String| text.chars().map(|c| char::from_u32(u32::from(c) + 0xfee0).unwrap()).collect::<String>();
+    let wide = |text: String| {
+        text.chars().map(|c| char::from_u32(u32::from(c) + 0xfee0).unwrap()).collect::<String>()
+    };
     vec![
         v4.to_string(),
         format!("{v4}."),
@@ -123,7 +125,13 @@ fn a_rules_networks_let_through_what_they_name_and_nothing_else() {
 #[test]
 fn an_address_inside_of_another_is_judged_too() {
     let everything: IpNet = "::/0".parse().unwrap();
-    for text in ["::ffff:127.0.0.1", "::ffff:0:10.0.0.1", "64:ff9b::169.254.169.254", "::127.0.0.1", "2002:7f00:1::1"] {
+    for text in [
+        "::ffff:127.0.0.1",
+        "::ffff:0:10.0.0.1",
+        "64:ff9b::169.254.169.254",
+        "::127.0.0.1",
+        "2002:7f00:1::1",
+    ] {
         assert!(!is_let_through(address(text), &[everything]), "{text}");
     }
 }
@@ -201,7 +209,8 @@ async fn of_a_mixed_answer_only_what_may_be_reached_is_tried() {
         (crowd.chain([address("127.0.0.1")]).collect(), "private"),
         (vec![], "unreachable"),
     ];
-    let egress = Egress::new().with_resolver(Scripted::of(answers.iter().map(|(answer, _)| answer.clone())));
+    let egress =
+        Egress::new().with_resolver(Scripted::of(answers.iter().map(|(answer, _)| answer.clone())));
     for (answer, expected) in &answers {
         let result = send(&egress, &rights, outgoing.clone()).await;
         assert_eq!(kind(&result), *expected, "{:?}", answer.first());
@@ -209,7 +218,10 @@ async fn of_a_mixed_answer_only_what_may_be_reached_is_tried() {
     }
     assert_eq!(server.connections(), 2);
     // A name without an answer.
-    assert_eq!(kind(&send(&Egress::new().with_resolver(Scripted::of([])), &rights, outgoing).await), "unreachable");
+    assert_eq!(
+        kind(&send(&Egress::new().with_resolver(Scripted::of([])), &rights, outgoing).await),
+        "unreachable"
+    );
 }
 
 #[tokio::test]
@@ -234,7 +246,10 @@ fn the_hint_of_a_private_host_is_a_rule_for_it() {
             "http://localhost/canary",
             r#"to allow it, grant: http = [{ rule = "GET http://localhost/", private = ["127.0.0.1/32", "::1/128"] }]"#,
         ),
-        ("http://wiki.internal/", "to allow it, name the network of the host in the rule that grants the request"),
+        (
+            "http://wiki.internal/",
+            "to allow it, name the network of the host in the rule that grants the request",
+        ),
         (
             "http://169.254.169.254/canary",
             "do not grant it unless you have to: `169.254.169.254` serves the credentials",
@@ -249,13 +264,23 @@ fn the_hint_of_a_private_host_is_a_rule_for_it() {
 #[test]
 fn observers_are_told_of_a_request_to_a_private_network() {
     for (url, grant) in [
-        ("http://127.0.0.1:8080/x", r#"http = [{ rule = "GET http://127.0.0.1:8080/x", private = ["127.0.0.1/32"] }]"#),
-        ("http://wiki.internal/x", r#"http = [{ rule = "GET http://wiki.internal/x", private = ["…"] }]"#),
+        (
+            "http://127.0.0.1:8080/x",
+            r#"http = [{ rule = "GET http://127.0.0.1:8080/x", private = ["127.0.0.1/32"] }]"#,
+        ),
+        (
+            "http://wiki.internal/x",
+            r#"http = [{ rule = "GET http://wiki.internal/x", private = ["…"] }]"#,
+        ),
     ] {
         let error = SendError::private(Method::Get, &Target::parse(url).unwrap());
         let denial = error.denial().expect("it is told");
         assert_eq!((denial.layer, denial.request.clone()), (Layer::Network, format!("GET {url}")));
         assert_eq!(denial.grant.as_deref(), Some(grant));
-        assert!(denial.hint().starts_with("to allow it, write in place of the rule that grants the request: http"));
+        assert!(
+            denial.hint().starts_with(
+                "to allow it, write in place of the rule that grants the request: http"
+            )
+        );
     }
 }

@@ -31,13 +31,21 @@ async fn proxy(answer: &'static str) -> (Server, Arc<Mutex<Vec<String>>>) {
 }
 
 /// Asks for this URL through a proxy that gives this answer. Returns the response or the error, and the heads that the proxy got.
-async fn asked(url: &str, answer: &'static str, roots: Roots, is_allowed: bool) -> (String, Vec<String>) {
+async fn asked(
+    url: &str,
+    answer: &'static str,
+    roots: Roots,
+    is_allowed: bool,
+) -> (String, Vec<String>) {
     let (server, heads) = proxy(answer).await;
     let proxy = Proxy::new(&format!("http://us%40er:secret@127.0.0.1:{}", server.port)).unwrap();
     assert!(!format!("{proxy:?}").contains("secret"));
     let rule: HttpRule = url.parse().unwrap();
     let rule = if is_allowed { rule.with_private(["127.0.0.0/8".parse().unwrap()]) } else { rule };
-    let egress = Egress::new().with_resolver(Scripted::new([["127.0.0.1"]])).with_roots(roots).with_proxy(proxy);
+    let egress = Egress::new()
+        .with_resolver(Scripted::new([["127.0.0.1"]]))
+        .with_roots(roots)
+        .with_proxy(proxy);
     let result = send(&egress, &rights([rule]), get(url)).await;
     let said = match result {
         Ok(response) => String::from_utf8(response.body.to_vec()).unwrap(),
@@ -50,21 +58,50 @@ async fn asked(url: &str, answer: &'static str, roots: Roots, is_allowed: bool) 
 #[tokio::test]
 async fn requests_go_through_a_proxy_to_checked_addresses() {
     const OPEN: &str = "HTTP/1.1 200 Connection established\r\nvia: x\r\n\r\n";
-    let site =
-        site(&["good.example"], |_, name| format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{name}", name.len()))
-            .await;
+    let site = site(&["good.example"], |_, name| {
+        format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{name}", name.len())
+    })
+    .await;
     let own = || Roots::none().with_pem(site.authority.as_bytes()).unwrap();
     let plain = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nplain").await;
     let (https, http) = (site.server.port, plain.port);
     for (url, answer, roots, is_allowed, expected, is_asked) in [
         (format!("https://good.example:{https}/"), OPEN, own(), true, "good.example", true),
         (format!("http://good.example:{http}/"), OPEN, own(), true, "plain", true),
-        (format!("https://good.example:{https}/"), OPEN, Roots::default(), true, "is not signed by", true),
+        (
+            format!("https://good.example:{https}/"),
+            OPEN,
+            Roots::default(),
+            true,
+            "is not signed by",
+            true,
+        ),
         (format!("https://bad.example:{https}/"), OPEN, own(), true, "is for another name", true),
         // What may not be connected to is not asked for.
-        (format!("https://good.example:{https}/"), OPEN, own(), false, "not on the public internet", false),
-        (format!("http://good.example:{http}/"), "HTTP/1.1 403 No\r\n\r\n", own(), true, "with status 403", true),
-        (format!("http://good.example:{http}/"), "hello\r\n\r\n", own(), true, "not answer as an HTTP proxy", true),
+        (
+            format!("https://good.example:{https}/"),
+            OPEN,
+            own(),
+            false,
+            "not on the public internet",
+            false,
+        ),
+        (
+            format!("http://good.example:{http}/"),
+            "HTTP/1.1 403 No\r\n\r\n",
+            own(),
+            true,
+            "with status 403",
+            true,
+        ),
+        (
+            format!("http://good.example:{http}/"),
+            "hello\r\n\r\n",
+            own(),
+            true,
+            "not answer as an HTTP proxy",
+            true,
+        ),
     ] {
         let (said, heads) = asked(&url, answer, roots, is_allowed).await;
         assert!(said.contains(expected), "{url} {answer}: {said}");
@@ -79,16 +116,27 @@ async fn requests_go_through_a_proxy_to_checked_addresses() {
 
 #[test]
 fn what_is_no_proxy_is_refused_without_its_password() {
-    for url in ["", "proxy:3128", "https://u:secret@proxy", "http://u:secret@proxy/path", "socks5://u:secret@proxy"] {
+    for url in [
+        "",
+        "proxy:3128",
+        "https://u:secret@proxy",
+        "http://u:secret@proxy/path",
+        "socks5://u:secret@proxy",
+    ] {
         let fault = Proxy::new(url).unwrap_err();
-        assert!(!fault.to_string().contains("secret") && fault.hint.contains("http://proxy"), "{url}: {fault}");
+        assert!(
+            !fault.to_string().contains("secret") && fault.hint.contains("http://proxy"),
+            "{url}: {fault}"
+        );
     }
 }
 
 #[tokio::test]
 async fn clones_use_the_proxy_and_the_roots_that_replace_others() {
     let (server, heads) = proxy("HTTP/1.1 200 Connection established\r\n\r\n").await;
-    let site = site(&["good.example"], |_, _| "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok".to_owned()).await;
+    let site =
+        site(&["good.example"], |_, _| "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok".to_owned())
+            .await;
     let url = format!("https://good.example:{}/", site.server.port);
     let rule: HttpRule = url.parse().unwrap();
     let rights = rights([rule.with_private(["127.0.0.0/8".parse().unwrap()])]);
@@ -97,9 +145,15 @@ async fn clones_use_the_proxy_and_the_roots_that_replace_others() {
     assert_eq!(kind(&send(&clone, &rights, get(&url)).await), "unreachable");
     let proxy = Proxy::new(&format!("http://127.0.0.1:{}", server.port)).unwrap();
     egress.replace(Some(proxy), Roots::none().with_pem(site.authority.as_bytes()).unwrap());
-    assert_eq!((kind(&send(&clone, &rights, get(&url)).await), heads.lock().len()), ("response", 1));
+    assert_eq!(
+        (kind(&send(&clone, &rights, get(&url)).await), heads.lock().len()),
+        ("response", 1)
+    );
     egress.replace(None, Roots::none());
-    assert_eq!((kind(&send(&clone, &rights, get(&url)).await), heads.lock().len()), ("unreachable", 1));
+    assert_eq!(
+        (kind(&send(&clone, &rights, get(&url)).await), heads.lock().len()),
+        ("unreachable", 1)
+    );
 }
 
 /// A request that was refused is told by its own error.
@@ -114,8 +168,20 @@ async fn only_a_request_without_a_connection_is_told() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let own = || ["127.0.0.0/8".parse().unwrap()];
     for (url, is_private, addresses, expected, is_told) in [
-        (format!("http://a.example:{}/", answering.port), true, vec!["127.0.0.1"], "response", false),
-        (format!("http://a.example:{}/", answering.port), false, vec!["127.0.0.1"], "private", false),
+        (
+            format!("http://a.example:{}/", answering.port),
+            true,
+            vec!["127.0.0.1"],
+            "response",
+            false,
+        ),
+        (
+            format!("http://a.example:{}/", answering.port),
+            false,
+            vec!["127.0.0.1"],
+            "private",
+            false,
+        ),
         (format!("http://a.example:{closed}/"), true, vec!["127.0.0.1"], "unreachable", true),
         (format!("http://a.example:{}/", answering.port), true, vec![], "unreachable", true),
         (format!("https://a.example:{}/", silent.port), true, vec!["127.0.0.1"], "timeout", true),
@@ -124,8 +190,10 @@ async fn only_a_request_without_a_connection_is_told() {
         let seen = Arc::clone(&told);
         let rule: HttpRule = url.parse().unwrap();
         let rights = rights([if is_private { rule.with_private(own()) } else { rule }]);
-        let egress = Egress::new()
-            .with_resolver(Scripted::of([addresses.iter().map(|address: &&str| address.parse().unwrap()).collect()]));
+        let egress = Egress::new().with_resolver(Scripted::of([addresses
+            .iter()
+            .map(|address: &&str| address.parse().unwrap())
+            .collect()]));
         let egress = egress.on_no_connection(move || {
             seen.fetch_add(1, Ordering::SeqCst);
         });

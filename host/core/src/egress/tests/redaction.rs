@@ -7,7 +7,8 @@ use super::super::redact::MARK;
 use super::*;
 use crate::secret::Secret;
 
-const SECRETS: [&str; 4] = ["hunter2-canary", "k\u{fc}y/+?&= \"'\\~!*()", "AAAAAAAAAAAA", "????>>>>~~~~"];
+const SECRETS: [&str; 4] =
+    ["hunter2-canary", "k\u{fc}y/+?&= \"'\\~!*()", "AAAAAAAAAAAA", "????>>>>~~~~"];
 
 fn looking_for(values: &[&str]) -> Redactor {
     Redactor::new(values.iter().map(|value| Secret::new(*value).unwrap()).collect()).unwrap()
@@ -18,7 +19,8 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn escaped(text: &str, is_kept: impl Fn(char) -> bool) -> String {
-    let escape = |c: char| c.to_string().bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+    let escape =
+        |c: char| c.to_string().bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
     text.chars().map(|c| if is_kept(c) { c.to_string() } else { escape(c) }).collect()
 }
 
@@ -38,11 +40,18 @@ fn forms(secret: &str) -> Vec<(String, usize)> {
         (escaped(secret, |c| c.is_ascii_alphanumeric()), 0),
         (escaped(secret, |c| c.is_ascii_alphanumeric() || "-_.~".contains(c)), 0),
         (escaped(secret, |c| c.is_ascii_alphanumeric() || "-_.~!*'()".contains(c)), 0),
-        (escaped(secret, |c| c.is_ascii_alphanumeric() || "-_.*".contains(c)).replace("%20", "+"), 0),
+        (
+            escaped(secret, |c| c.is_ascii_alphanumeric() || "-_.*".contains(c))
+                .replace("%20", "+"),
+            0,
+        ),
         (escaped(secret, |c| c.is_ascii() && !" \"#<>".contains(c)), 0),
         (serde_json::Value::from(secret).to_string().trim_matches('"').to_owned(), 1),
         (serde_json::Value::from(secret).to_string().replace('/', "\\/"), 3),
-        (escaped(&escaped(secret, |c| c.is_ascii_alphanumeric()), |c| c.is_ascii_alphanumeric()), 0),
+        (
+            escaped(&escaped(secret, |c| c.is_ascii_alphanumeric()), |c| c.is_ascii_alphanumeric()),
+            0,
+        ),
         (secret.chars().rev().collect(), 0),
         (secret.replace('&', "&amp;").replace('"', "&quot;").replace('\'', "&#39;"), 0),
         (numbered(secret, |unit| format!("\\u{unit:04x}")), 0),
@@ -79,7 +88,8 @@ fn every_form_of_a_secret_is_found_in_one_piece_and_in_many() {
             assert!(shown.len() <= "<> and <>".len() + 2 * (MARK.len() + left), "{form}: {shown}");
             for size in [1, 2, 7, 64] {
                 let mut pieces = redactor.in_pieces();
-                let mut all: Vec<u8> = text.as_bytes().chunks(size).flat_map(|piece| pieces.feed(piece)).collect();
+                let mut all: Vec<u8> =
+                    text.as_bytes().chunks(size).flat_map(|piece| pieces.feed(piece)).collect();
                 all.extend(pieces.finish());
                 assert_eq!(all, whole, "{form} in pieces of {size}");
             }
@@ -90,7 +100,16 @@ fn every_form_of_a_secret_is_found_in_one_piece_and_in_many() {
 #[test]
 fn everything_else_stays_as_it_is() {
     let redactor = looking_for(&SECRETS);
-    for text in ["", "hunter2", "unter2-", "-canary", "nothing of it", "68756e746572", "AAAAAAA", "A A A A A A A"] {
+    for text in [
+        "",
+        "hunter2",
+        "unter2-",
+        "-canary",
+        "nothing of it",
+        "68756e746572",
+        "AAAAAAA",
+        "A A A A A A A",
+    ] {
         assert_eq!(redactor.redact(text.as_bytes()), text.as_bytes());
     }
     let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
@@ -114,9 +133,12 @@ fn secrets_that_are_parts_of_each_other_leave_nothing() {
 #[test]
 fn what_stands_between_its_characters_hides_nothing() {
     let secret = "canary-4711-of-the-test";
-    let (redactor, base64, hex) = (looking_for(&[secret]), STANDARD.encode(secret), hex(secret.as_bytes()));
+    let (redactor, base64, hex) =
+        (looking_for(&[secret]), STANDARD.encode(secret), hex(secret.as_bytes()));
     let spread = |text: &str, between: &str| text.split("").collect::<Vec<_>>().join(between);
-    let wrapped = |text: &str| text.as_bytes().chunks(10).map(String::from_utf8_lossy).collect::<Vec<_>>().join("\r\n");
+    let wrapped = |text: &str| {
+        text.as_bytes().chunks(10).map(String::from_utf8_lossy).collect::<Vec<_>>().join("\r\n")
+    };
     for text in [
         spread(secret, " "),
         spread(secret, "\n"),
@@ -132,8 +154,14 @@ fn what_stands_between_its_characters_hides_nothing() {
     ] {
         let text = format!("<{text}>");
         let shown = String::from_utf8(redactor.redact(text.as_bytes())).unwrap();
-        assert!(shown.starts_with('<') && shown.ends_with('>') && shown.contains("[redacted]"), "{text:?}: {shown:?}");
-        assert!(shown.chars().filter(|c| c.is_alphanumeric()).count() < "redacted".len() + 7, "{text:?}: {shown:?}");
+        assert!(
+            shown.starts_with('<') && shown.ends_with('>') && shown.contains("[redacted]"),
+            "{text:?}: {shown:?}"
+        );
+        assert!(
+            shown.chars().filter(|c| c.is_alphanumeric()).count() < "redacted".len() + 7,
+            "{text:?}: {shown:?}"
+        );
         assert!(redactor.finds(text.as_bytes()), "{text:?}");
         let mut pieces = redactor.in_pieces();
         let mut all: Vec<u8> = text.bytes().flat_map(|byte| pieces.feed(&[byte])).collect();
@@ -168,9 +196,14 @@ fn hidden(redactor: &Redactor, form: &str) {
 
 #[test]
 fn a_value_under_two_encodings_or_a_rarer_one_is_found() {
-    for secret in ["canary-4711-of-the-test", "correct horse battery staple", "k\u{fc}y/+?&= \"'\\~!*()"] {
+    for secret in
+        ["canary-4711-of-the-test", "correct horse battery staple", "k\u{fc}y/+?&= \"'\\~!*()"]
+    {
         let redactor = looking_for(&[secret]);
-        let (lower, list) = (hex(secret.as_bytes()), secret.bytes().map(|byte| byte.to_string()).collect::<Vec<_>>());
+        let (lower, list) = (
+            hex(secret.as_bytes()),
+            secret.bytes().map(|byte| byte.to_string()).collect::<Vec<_>>(),
+        );
         let padded = secret.bytes().map(|byte| format!("{byte:03}")).collect::<Vec<_>>();
         for form in [
             base32(secret.as_bytes()),
@@ -200,15 +233,25 @@ fn a_value_under_two_encodings_or_a_rarer_one_is_found() {
 fn a_value_that_is_spelled_out_is_found() {
     for secret in ["canary-4711-of-the-test", "correct-horse-battery", "4711081504711"] {
         let redactor = looking_for(&[secret]);
-        for between in ["-", ".", "_", "/", ":", ";", "|", " ", "\n", "\r\n", " - ", "\", \"", "\u{200b}", "*"] {
-            hidden(&redactor, &secret.split("").filter(|c| !c.is_empty()).collect::<Vec<_>>().join(between));
+        for between in
+            ["-", ".", "_", "/", ":", ";", "|", " ", "\n", "\r\n", " - ", "\", \"", "\u{200b}", "*"]
+        {
+            hidden(
+                &redactor,
+                &secret.split("").filter(|c| !c.is_empty()).collect::<Vec<_>>().join(between),
+            );
             let hex = hex(secret.as_bytes());
             let pairs: Vec<_> = (0..hex.len() / 2).map(|at| &hex[2 * at..2 * at + 2]).collect();
             hidden(&redactor, &pairs.join(between));
             let base64 = STANDARD_NO_PAD.encode(secret);
             hidden(
                 &redactor,
-                &base64.as_bytes().chunks(4).map(String::from_utf8_lossy).collect::<Vec<_>>().join(between),
+                &base64
+                    .as_bytes()
+                    .chunks(4)
+                    .map(String::from_utf8_lossy)
+                    .collect::<Vec<_>>()
+                    .join(between),
             );
         }
         let skeleton: String = secret.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -220,7 +263,8 @@ fn a_value_that_is_spelled_out_is_found() {
 /// Text of all kinds in which nothing of these values stands.
 #[test]
 fn sentences_numbers_and_code_are_no_values() {
-    let redactor = looking_for(&["correct-horse-battery", "password_of_mine", "4711081504711", "abcdefgh"]);
+    let redactor =
+        looking_for(&["correct-horse-battery", "password_of_mine", "4711081504711", "abcdefgh"]);
     for text in [
         "It is correct. Horse and battery are words.",
         "the correct horse; battery not included",
@@ -231,8 +275,9 @@ fn sentences_numbers_and_code_are_no_values() {
     ] {
         assert_eq!(String::from_utf8(redactor.redact(text.as_bytes())).unwrap(), text);
     }
-    let base64: String =
-        (0..60_000_u32).map(|n| char::from(b'A' + (n.wrapping_mul(2_654_435_761) >> 27) as u8 % 26)).collect();
+    let base64: String = (0..60_000_u32)
+        .map(|n| char::from(b'A' + (n.wrapping_mul(2_654_435_761) >> 27) as u8 % 26))
+        .collect();
     assert_eq!(redactor.redact(base64.as_bytes()), base64.as_bytes());
 }
 
@@ -241,7 +286,9 @@ fn sentences_numbers_and_code_are_no_values() {
 fn a_search_takes_in_what_is_made_to_cost_the_most() {
     let secret = "aaaaaaaaaaaaaaa1";
     let redactor = looking_for(&[secret]);
-    for text in ["a".repeat(1 << 20), "a-".repeat(1 << 19), "YWFh".repeat(1 << 18), "97,".repeat(1 << 18)] {
+    for text in
+        ["a".repeat(1 << 20), "a-".repeat(1 << 19), "YWFh".repeat(1 << 18), "97,".repeat(1 << 18)]
+    {
         assert_eq!(redactor.redact(text.as_bytes()), text.as_bytes());
     }
 }
@@ -260,13 +307,18 @@ fn of_a_value_in_two_pieces_each_of_at_least_half_is_found() {
         assert!(!is_middle || shown.matches("<[redacted]>").count() == 2, "{shown}");
     }
     for word in ["the password of mine", "canary-4", "the-test+5up"[..7].into()] {
-        assert_eq!(redactor.redact(word.as_bytes()), word.as_bytes(), "a short piece, or a word of a language");
+        assert_eq!(
+            redactor.redact(word.as_bytes()),
+            word.as_bytes(),
+            "a short piece, or a word of a language"
+        );
     }
 }
 
 #[test]
 fn many_values_are_looked_for_in_fewer_forms_and_none_is_forgotten() {
-    let values: Vec<_> = (0..3000).map(|number| format!("secret-{number:08}-{}", "x".repeat(20))).collect();
+    let values: Vec<_> =
+        (0..3000).map(|number| format!("secret-{number:08}-{}", "x".repeat(20))).collect();
     let redactor = looking_for(&values.iter().map(String::as_str).collect::<Vec<_>>());
     for value in values.iter().step_by(100) {
         assert_eq!(redactor.redact(value.as_bytes()), MARK, "{value}");

@@ -31,7 +31,8 @@ struct Names;
 
 impl Resolver for Names {
     fn resolve(&self, host: &str, _port: u16) -> Resolved {
-        let address: IpAddr = if host == "meta.example" { "169.254.169.254" } else { "127.0.0.1" }.parse().unwrap();
+        let address: IpAddr =
+            if host == "meta.example" { "169.254.169.254" } else { "127.0.0.1" }.parse().unwrap();
         Box::pin(async move { Ok(vec![address]) })
     }
 }
@@ -50,7 +51,10 @@ impl Seen {
         let path = request.split(' ').nth(1).unwrap();
         let hop: usize = path.rsplit('/').next().unwrap().parse().unwrap();
         let hops = self.hops.get().unwrap();
-        format!("HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n", hops[hop % hops.len()])
+        format!(
+            "HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n",
+            hops[hop % hops.len()]
+        )
     }
 }
 
@@ -79,26 +83,35 @@ async fn every_hop_is_a_request_of_its_own() {
         "http://meta.example:PLAIN",
     ];
     let loopback = || ["127.0.0.0/8".parse().unwrap()];
-    let rights = rights(rules.map(|rule| placed(rule).parse::<HttpRule>().unwrap().with_private(loopback())));
+    let rights = rights(
+        rules.map(|rule| placed(rule).parse::<HttpRule>().unwrap().with_private(loopback())),
+    );
     let roots = Roots::none().with_pem(secure.authority.as_bytes()).unwrap();
     let egress = Egress::new().with_resolver(Names).with_roots(roots);
     let bound_to = placed("http://a.example:PLAIN/api").parse().unwrap();
     let secret = Secret::new("canary-of-the-first-hop").unwrap();
-    let credential = Credential::new("token", &SecretUse::new(bound_to, Placed::Bearer), secret).unwrap();
+    let credential =
+        Credential::new("token", &SecretUse::new(bound_to, Placed::Bearer), secret).unwrap();
 
     let budget = Budget::default();
     let mut expected = Vec::new();
     for (number, (hop, with_secret, without)) in CHAIN.iter().enumerate() {
         let hop = placed(hop);
-        for (credentials, end) in [(vec![credential.clone()], *with_secret), (Vec::new(), *without)] {
+        for (credentials, end) in [(vec![credential.clone()], *with_secret), (Vec::new(), *without)]
+        {
             let has_secret = !credentials.is_empty();
             let secrets = Secrets { credentials, ..Secrets::default() };
-            let result = egress.send(&rights, &budget, get(&hop), secrets, Instant::now() + AMPLE).await;
+            let result =
+                egress.send(&rights, &budget, get(&hop), secrets, Instant::now() + AMPLE).await;
             assert_eq!(kind(&result), end, "{hop}, with the secret: {has_secret}");
             let Ok(response) = result else { continue };
             // It is handed back as it came.
             let next = placed(CHAIN[(number + 1) % CHAIN.len()].0);
-            assert!(response.status == 302 && response.headers.contains(&("location".into(), next.into())), "{hop}");
+            assert!(
+                response.status == 302
+                    && response.headers.contains(&("location".into(), next.into())),
+                "{hop}"
+            );
             let (_, rest) = hop.split_once("://").unwrap();
             let (host, path) = rest.split_at(rest.find('/').unwrap());
             expected.push((host.to_owned(), path.to_owned(), has_secret));
@@ -107,9 +120,11 @@ async fn every_hop_is_a_request_of_its_own() {
     // One message for each answer, and the secret in those only to which it is bound.
     let arrived = std::mem::take(&mut *seen.arrived.lock());
     let arrived = arrived.iter().map(|head| {
-        let line = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+        let line =
+            |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
         let path = head.split(' ').nth(1).unwrap().to_owned();
-        let has_secret = line("authorization: ").is_some_and(|value| value == "Bearer canary-of-the-first-hop");
+        let has_secret =
+            line("authorization: ").is_some_and(|value| value == "Bearer canary-of-the-first-hop");
         assert_eq!(has_secret, head.contains("canary") || head.contains("authorization"), "{head}");
         (line("host: ").unwrap(), path, has_secret)
     });

@@ -35,12 +35,14 @@ fn a_suffix_never_matches_a_foreign_host() {
     let mut within = 0;
     for seed in 0..HOSTS {
         let mut random = fastrand::Rng::with_seed(seed);
-        let host: String = (0..random.usize(1..6)).map(|_| pieces[random.usize(..pieces.len())]).collect();
+        let host: String =
+            (0..random.usize(1..6)).map(|_| pieces[random.usize(..pieces.len())]).collect();
         // The code that connects sees what the parser of the rules saw.
         let Ok(target) = Target::parse(&format!("https://{host}/")) else { continue };
         let labels: Vec<_> = target.authority().split('.').collect();
-        let is_below =
-            labels.ends_with(&["example", "com"]) && labels.len() > 2 && labels[..] != ["", "example", "com"];
+        let is_below = labels.ends_with(&["example", "com"])
+            && labels.len() > 2
+            && labels[..] != ["", "example", "com"];
         assert_eq!(allowed(&rights, Method::Get, &target).is_ok(), is_below, "{host}");
         within += u32::from(is_below);
     }

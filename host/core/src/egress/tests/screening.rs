@@ -36,7 +36,9 @@ async fn sent(
     seen: &Arc<Mutex<Vec<&'static str>>>,
 ) -> Result<Incoming, SendError> {
     let secrets = screen(&format!("GET,POST {}", server.url("/own")), seen);
-    Egress::new().send(&local(server), &Budget::default(), outgoing, secrets, Instant::now() + AMPLE).await
+    Egress::new()
+        .send(&local(server), &Budget::default(), outgoing, secrets, Instant::now() + AMPLE)
+        .await
 }
 
 /// What a tool compresses by itself.
@@ -50,7 +52,10 @@ async fn what_is_too_large_to_be_searched_is_refused() {
     let (server, seen) = (Server::echoing().await, Arc::default());
     let bomb = miniz_oxide::deflate::compress_to_vec(&vec![0; 70 << 20], 1);
     assert!(bomb.len() < 1 << 20);
-    assert_eq!(kind(&in_time(sent(&server, with_body(get(&server.url("/")), bomb), &seen)).await), "invalid");
+    assert_eq!(
+        kind(&in_time(sent(&server, with_body(get(&server.url("/")), bomb), &seen)).await),
+        "invalid"
+    );
 }
 
 /// Without the way out of this module it would arrive.
@@ -58,7 +63,9 @@ async fn what_is_too_large_to_be_searched_is_refused() {
 async fn a_value_that_is_not_the_destinations_does_not_leave() {
     let (server, seen) = (Server::echoing().await, Arc::default());
     let url = |path: &str| get(&server.url(path));
-    let large = |value: &str| [&vec![b'.'; (64 << 10) - 5], value.as_bytes(), &vec![b'.'; 100_000]].concat();
+    let large = |value: &str| {
+        [&vec![b'.'; (64 << 10) - 5], value.as_bytes(), &vec![b'.'; 100_000]].concat()
+    };
     let partly = OTHERS.replace('c', "%63").replace('4', "%34");
     let table = [
         (url("/?a=b"), "response"),
@@ -70,7 +77,14 @@ async fn a_value_that_is_not_the_destinations_does_not_leave() {
         (with_header(url("/"), "x-note", OTHERS), "denied"),
         // Of what the tool cannot know a piece is none: a "no" would tell it how the value goes on.
         (with_body(url("/"), &OTHERS[..OTHERS.len() - 1]), "response"),
-        (with_header(url("/"), "authorization", format!("Basic {}", STANDARD.encode(format!("a:{OTHERS}")))), "denied"),
+        (
+            with_header(
+                url("/"),
+                "authorization",
+                format!("Basic {}", STANDARD.encode(format!("a:{OTHERS}"))),
+            ),
+            "denied",
+        ),
         (with_body(url("/"), format!("{{\"a\":\"{OTHERS}\"}}")), "denied"),
         (with_body(url("/"), OTHERS.chars().rev().collect::<String>()), "denied"),
         (with_body(url("/"), large(OTHERS)), "denied"),
@@ -81,11 +95,16 @@ async fn a_value_that_is_not_the_destinations_does_not_leave() {
         (with_body(url("/other"), OWN), "denied"),
         (with_body(url("/"), large(OWN)), "denied"),
         (with_header(with_header(url("/"), "x-1", &OWN[..11]), "x-2", &OWN[11..]), "denied"),
-        (OTHERS.chars().fold(url("/"), |outgoing, c| with_header(outgoing, "x-piece", c.to_string())), "denied"),
         (
-            OWN.chars()
-                .enumerate()
-                .fold(url("/"), |outgoing, (at, c)| with_header(outgoing, &format!("x-{at}"), c.to_string())),
+            OTHERS
+                .chars()
+                .fold(url("/"), |outgoing, c| with_header(outgoing, "x-piece", c.to_string())),
+            "denied",
+        ),
+        (
+            OWN.chars().enumerate().fold(url("/"), |outgoing, (at, c)| {
+                with_header(outgoing, &format!("x-{at}"), c.to_string())
+            }),
             "denied",
         ),
         (with_body(url("/"), OTHERS.split("").collect::<Vec<_>>().join(".")), "denied"),
@@ -113,8 +132,11 @@ async fn a_value_that_is_not_the_destinations_does_not_leave() {
 async fn a_call_that_carries_a_secret_sends_nothing_more() {
     let (server, seen, budget) = (Server::echoing().await, Arc::default(), Budget::default());
     let (egress, rights) = (Egress::new(), local(&server));
-    for (body, expected) in [("harmless", "response"), (OTHERS, "denied"), ("harmless", "over budget")] {
-        let (outgoing, secrets) = (with_body(get(&server.url("/")), body), screen("GET https://own.example", &seen));
+    for (body, expected) in
+        [("harmless", "response"), (OTHERS, "denied"), ("harmless", "over budget")]
+    {
+        let (outgoing, secrets) =
+            (with_body(get(&server.url("/")), body), screen("GET https://own.example", &seen));
         let result = egress.send(&rights, &budget, outgoing, secrets, Instant::now() + AMPLE).await;
         assert_eq!(kind(&result), expected, "{body}");
     }
@@ -149,7 +171,11 @@ async fn of_requests_at_the_same_time_one_tells_of_a_secret() {
 async fn what_looks_like_a_secret_is_told_of_and_goes() {
     let (server, seen) = (Server::echoing().await, Arc::default());
     let token = format!("{}_{}", "ghp", "a1".repeat(18));
-    let outgoing = with_header(with_body(get(&server.url("/")), format!("{token} {token}")), "x-token", &token);
+    let outgoing = with_header(
+        with_body(get(&server.url("/")), format!("{token} {token}")),
+        "x-token",
+        &token,
+    );
     assert_eq!(kind(&sent(&server, outgoing, &seen).await), "response");
     assert_eq!(*seen.lock(), ["a GitHub token"]);
 }

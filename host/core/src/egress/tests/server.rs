@@ -88,8 +88,12 @@ pub(super) async fn head(stream: &mut TcpStream) -> String {
 pub(super) struct Scripted(Arc<Mutex<VecDeque<Vec<IpAddr>>>>, Arc<AtomicUsize>);
 
 impl Scripted {
-    pub(super) fn new<const N: usize>(answers: impl IntoIterator<Item = [&'static str; N]>) -> Self {
-        let answers = answers.into_iter().map(|answer| answer.iter().map(|text| text.parse().unwrap()).collect());
+    pub(super) fn new<const N: usize>(
+        answers: impl IntoIterator<Item = [&'static str; N]>,
+    ) -> Self {
+        let answers = answers
+            .into_iter()
+            .map(|answer| answer.iter().map(|text| text.parse().unwrap()).collect());
         Self::of(answers)
     }
 

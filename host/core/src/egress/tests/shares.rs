@@ -5,7 +5,11 @@ use parking_lot::Mutex;
 use super::*;
 use futures_util::future::join_all;
 
-async fn opened(egress: &Egress, server: &Server, budget: &Budget) -> Option<Result<http::Response<Body>, SendError>> {
+async fn opened(
+    egress: &Egress,
+    server: &Server,
+    budget: &Budget,
+) -> Option<Result<http::Response<Body>, SendError>> {
     let outgoing = get(&server.url("/"));
     let admitted = admit(&local(server), budget, outgoing.method, &outgoing.target).unwrap();
     let open = egress.open(admitted, budget, outgoing, Secrets::default(), Instant::now() + AMPLE);
@@ -24,10 +28,18 @@ async fn a_tenant_has_a_quarter_of_the_connections_and_a_call_eight() {
     let egress = Egress::new().with_connections(16);
     let of_a = held(&egress, &server, (0..10).map(|_| Budget::of(Some("a"))).collect()).await;
     assert_eq!(of_a.len(), 4, "a quarter");
-    assert_eq!(held(&egress, &server, vec![Budget::of(Some("b"))]).await.len(), 1, "another tenant goes on");
+    assert_eq!(
+        held(&egress, &server, vec![Budget::of(Some("b"))]).await.len(),
+        1,
+        "another tenant goes on"
+    );
     let of_one = held(&egress, &server, vec![Budget::of(None); 12]).await;
     assert_eq!(of_one.len(), 8, "one call");
-    assert_eq!(held(&egress, &server, vec![Budget::of(None)]).await.len(), 1, "another call goes on");
+    assert_eq!(
+        held(&egress, &server, vec![Budget::of(None)]).await.len(),
+        1,
+        "another call goes on"
+    );
     drop((of_a, of_one));
     let all = egress.connections.all.acquire_many(16);
     assert!(tokio::time::timeout(AMPLE, all).await.unwrap().is_ok());
@@ -58,13 +70,21 @@ async fn names_that_are_not_answered_hold_up_their_own_tenant_only() {
     let egress = Egress::new().with_resolver(resolver.clone());
     let asked = |budget: Budget, url: &str, time| {
         let (egress, rights, outgoing) = (&egress, &rights, get(url));
-        async move { kind(&egress.send(rights, &budget, outgoing, Secrets::default(), Instant::now() + time).await) }
+        async move {
+            kind(
+                &egress
+                    .send(rights, &budget, outgoing, Secrets::default(), Instant::now() + time)
+                    .await,
+            )
+        }
     };
     let one = Budget::of(Some("b"));
     let ends = join_all((0..6).map(|_| asked(one.clone(), "http://slow.example/", SHORT))).await;
     assert!(ends.iter().all(|end| *end == "timeout"));
     assert_eq!(*resolver.0.lock(), 4, "one call, also after it has given up on them");
-    let ends = join_all((0..20).map(|_| asked(Budget::of(Some("a")), "http://slow.example/", SHORT))).await;
+    let ends =
+        join_all((0..20).map(|_| asked(Budget::of(Some("a")), "http://slow.example/", SHORT)))
+            .await;
     assert!(ends.iter().all(|end| *end == "timeout"));
     assert_eq!(*resolver.0.lock(), 4 + 8, "one tenant");
     assert_eq!(asked(Budget::of(Some("a")), &fast, SHORT).await, "timeout");

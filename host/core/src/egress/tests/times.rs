@@ -56,16 +56,21 @@ async fn each_time_bounds_its_own_part_and_no_other() {
         (long, Some(Duration::ZERO), long, Some(Stage::FirstByte)),
     ] {
         let times = Times { connect, first_byte, between_bytes };
-        let result = in_time(send(&Egress::new(), &local(&server), timed(&server.url("/"), times))).await;
+        let result =
+            in_time(send(&Egress::new(), &local(&server), timed(&server.url("/"), times))).await;
         assert_eq!(stage(&result), expected, "{times:?}: {result:?}");
-        assert!(expected.is_some() || result.is_ok_and(|response| response.body == "ok"), "{times:?}");
+        assert!(
+            expected.is_some() || result.is_ok_and(|response| response.body == "ok"),
+            "{times:?}"
+        );
     }
 }
 
 /// The name and the wait for a free connection are parts of it.
 #[tokio::test]
 async fn the_time_of_a_connection_covers_what_comes_before_it() {
-    let rights = rights(["http://slow.example".parse().unwrap(), "https://slow.example".parse().unwrap()]);
+    let rights =
+        rights(["http://slow.example".parse().unwrap(), "https://slow.example".parse().unwrap()]);
     let times = Times { connect: Some(SHORT), ..Times::default() };
     let egress = Egress::new().with_resolver(Silent).with_connections(1);
     let asked = || send(&egress, &rights, timed("http://slow.example/", times));
@@ -98,12 +103,16 @@ async fn what_is_counted_says_what_there_was_too_much_of() {
         (Budget::new(1, 1000, 1000), None),
     ] {
         let (rights, deadline) = (local(&server), Instant::now() + AMPLE);
-        let result = Egress::new().send(&rights, &budget, get(&server.url("/")), Secrets::default(), deadline).await;
+        let result = Egress::new()
+            .send(&rights, &budget, get(&server.url("/")), Secrets::default(), deadline)
+            .await;
         assert_eq!(share(&result), expected, "{result:?}");
     }
     let closed = Budget::default();
     closed.close();
     let (rights, deadline) = (local(&server), Instant::now() + AMPLE);
-    let result = Egress::new().send(&rights, &closed, get(&server.url("/")), Secrets::default(), deadline).await;
+    let result = Egress::new()
+        .send(&rights, &closed, get(&server.url("/")), Secrets::default(), deadline)
+        .await;
     assert_eq!(share(&result), Some(Share::Closed));
 }

@@ -18,7 +18,10 @@ pub(super) struct Site {
 }
 
 /// One that answers as it is told, by the request's head and the name that it was asked for.
-pub(super) async fn site(names: &[&str], answer: impl Fn(&str, &str) -> String + Send + Sync + 'static) -> Site {
+pub(super) async fn site(
+    names: &[&str],
+    answer: impl Fn(&str, &str) -> String + Send + Sync + 'static,
+) -> Site {
     valid_in(names, (1975, 4096), answer).await
 }
 
@@ -32,21 +35,24 @@ async fn valid_in(
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate().unwrap();
     let authority = STANDARD.encode(params.self_signed(&key).unwrap().der());
-    let authority = format!("-----BEGIN CERTIFICATE-----\n{authority}\n-----END CERTIFICATE-----\n");
+    let authority =
+        format!("-----BEGIN CERTIFICATE-----\n{authority}\n-----END CERTIFICATE-----\n");
     let issuer = Issuer::new(params, key);
     let key = KeyPair::generate().unwrap();
     let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
     let mut certificate = CertificateParams::new(names).unwrap();
-    (certificate.not_before, certificate.not_after) = (date_time_ymd(from, 1, 1), date_time_ymd(to, 1, 1));
+    (certificate.not_before, certificate.not_after) =
+        (date_time_ymd(from, 1, 1), date_time_ymd(to, 1, 1));
     let certificate = certificate.signed_by(&key, &issuer).unwrap();
     let chain = vec![certificate.der().clone()];
     let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .unwrap();
+    let config =
+        ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .unwrap();
     let (acceptor, answer) = (TlsAcceptor::from(Arc::new(config)), Arc::new(answer));
     let server = Server::start(move |stream| {
         let (acceptor, answer) = (acceptor.clone(), Arc::clone(&answer));
@@ -54,7 +60,9 @@ async fn valid_in(
             let Ok(mut stream) = acceptor.accept(stream).await else { return };
             let name = stream.get_ref().1.server_name().unwrap_or("no name").to_owned();
             let mut read = Vec::new();
-            while !read.ends_with(b"\r\n\r\n") && stream.read_buf(&mut read).await.unwrap_or(0) > 0 {}
+            while !read.ends_with(b"\r\n\r\n") && stream.read_buf(&mut read).await.unwrap_or(0) > 0
+            {
+            }
             let answer = answer(&String::from_utf8_lossy(&read), &name);
             let _ = stream.write_all(answer.as_bytes()).await;
             let _ = stream.shutdown().await;
@@ -90,8 +98,18 @@ async fn a_server_has_a_certificate_for_its_name_or_is_refused() {
         ("sub.good.example", own(), "unreachable", ""),
         ("good.example", Roots::none(), "unreachable", ""),
         ("good.example", Roots::default(), "unreachable", ""),
-        ("good.example", Roots::none().with_pem(other.authority.as_bytes()).unwrap(), "unreachable", ""),
-        ("good.example", Roots::default().with_pem(site.authority.as_bytes()).unwrap(), "response", "good.example"),
+        (
+            "good.example",
+            Roots::none().with_pem(other.authority.as_bytes()).unwrap(),
+            "unreachable",
+            "",
+        ),
+        (
+            "good.example",
+            Roots::default().with_pem(site.authority.as_bytes()).unwrap(),
+            "response",
+            "good.example",
+        ),
     ];
     for (host, roots, expected, said) in table {
         let result = asked(&site, host, roots.clone()).await;
@@ -103,7 +121,12 @@ async fn a_server_has_a_certificate_for_its_name_or_is_refused() {
 #[tokio::test]
 async fn a_fault_of_a_certificate_has_its_name() {
     for (host, years, is_trusted, expected) in [
-        ("good.example", (1975, 4096), false, "is not signed by a certificate authority that is trusted"),
+        (
+            "good.example",
+            (1975, 4096),
+            false,
+            "is not signed by a certificate authority that is trusted",
+        ),
         ("bad.example", (1975, 4096), true, "is for another name"),
         ("good.example", (1975, 1976), true, "has expired"),
         ("good.example", (4095, 4096), true, "is not valid yet"),

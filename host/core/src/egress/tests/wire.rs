@@ -55,7 +55,8 @@ async fn a_message_arrives_as_it_was_meant() {
     ] {
         let seen = arrived(|server| {
             let mut outgoing = get(&server.url("/"));
-            (outgoing.method, outgoing.body) = (if method == Method::Head { Method::Get } else { method }, body.into());
+            (outgoing.method, outgoing.body) =
+                (if method == Method::Head { Method::Get } else { method }, body.into());
             outgoing
         })
         .await;
@@ -92,20 +93,31 @@ async fn what_is_not_granted_never_leaves() {
     let mut patch = get(&server.url("/"));
     patch.method = Method::Patch;
     let port = format!("http://127.0.0.1:{}/", server.port.wrapping_add(1).max(1));
-    let denied = [patch, get(&port), get(&server.url("/").replace("http:", "https:")), get("http://evil.example/")];
+    let denied = [
+        patch,
+        get(&port),
+        get(&server.url("/").replace("http:", "https:")),
+        get("http://evil.example/"),
+    ];
     for outgoing in denied {
         assert_eq!(kind(&send(&egress, &rights, outgoing.clone()).await), "denied", "{outgoing:?}");
     }
-    assert_eq!(kind(&send(&egress, &Rights::default(), get(&server.url("/?canary"))).await), "denied");
+    assert_eq!(
+        kind(&send(&egress, &Rights::default(), get(&server.url("/?canary"))).await),
+        "denied"
+    );
     assert_eq!(server.connections(), 0);
 }
 
 #[tokio::test]
 async fn a_call_has_32_requests_and_gives_every_connection_back() {
     let server = Server::echoing().await;
-    let (egress, rights, budget) = (Egress::new().with_connections(4), local(&server), Budget::default());
+    let (egress, rights, budget) =
+        (Egress::new().with_connections(4), local(&server), Budget::default());
     let deadline = Instant::now() + AMPLE;
-    let sends = (0..10_000).map(|_| egress.send(&rights, &budget, get(&server.url("/")), Secrets::default(), deadline));
+    let sends = (0..10_000).map(|_| {
+        egress.send(&rights, &budget, get(&server.url("/")), Secrets::default(), deadline)
+    });
     let ends: Vec<_> = futures_util::future::join_all(sends).await.iter().map(kind).collect();
     assert_eq!(ends.iter().filter(|end| **end == "response").count(), 32);
     assert_eq!(ends.iter().filter(|end| **end == "over budget").count(), 10_000 - 32);
@@ -117,16 +129,20 @@ async fn a_call_has_32_requests_and_gives_every_connection_back() {
 #[tokio::test]
 async fn bytes_are_counted_over_all_requests_of_a_call() {
     let body = "x".repeat(150);
-    let server = Server::saying(format!("HTTP/1.1 200 OK\r\ncontent-length: 150\r\n\r\n{body}")).await;
+    let server =
+        Server::saying(format!("HTTP/1.1 200 OK\r\ncontent-length: 150\r\n\r\n{body}")).await;
     let (egress, rights) = (Egress::new(), local(&server));
     let mut outgoing = get(&server.url("/"));
     (outgoing.method, outgoing.body) = (Method::Post, vec![b'x'; 1000].into());
-    for (budget, allowed) in [(Budget::new(9, 3500, 1 << 20), 3), (Budget::new(9, 1 << 20, 600), 3)] {
+    for (budget, allowed) in [(Budget::new(9, 3500, 1 << 20), 3), (Budget::new(9, 1 << 20, 600), 3)]
+    {
         let mut ends = Vec::new();
         for _ in 0..9 {
             let outgoing = outgoing.clone();
             let deadline = Instant::now() + AMPLE;
-            ends.push(kind(&egress.send(&rights, &budget, outgoing, Secrets::default(), deadline).await));
+            ends.push(kind(
+                &egress.send(&rights, &budget, outgoing, Secrets::default(), deadline).await,
+            ));
         }
         let (answered, refused) = ends.split_at(allowed);
         assert!(answered.iter().all(|end| *end == "response"), "{ends:?}");
@@ -141,7 +157,10 @@ async fn a_request_is_admitted_before_its_body_is_there() {
     let (rights, budget) = (local(&server), Budget::new(3, 1000, 1000));
     let Outgoing { method, target, .. } = get(&server.url("/"));
     let elsewhere = Target::parse("http://elsewhere.example/").unwrap();
-    assert!(matches!(admit(&rights, &budget, method, &elsewhere), Err(SendError::Denied(_))), "and it counts");
+    assert!(
+        matches!(admit(&rights, &budget, method, &elsewhere), Err(SendError::Denied(_))),
+        "and it counts"
+    );
     let mut admitted = admit(&rights, &budget, method, &target).unwrap();
     admitted.pay(&budget, 600).unwrap();
     assert!(matches!(admitted.pay(&budget, 500), Err(SendError::OverBudget(..))));
@@ -157,7 +176,10 @@ async fn a_request_is_admitted_before_its_body_is_there() {
 async fn what_is_compressed_arrives_as_it_was_sent() {
     // Zeros, a thousand to one, and no end to them.
     let bomb = [&b"\x1f\x8b\x08\0\0\0\0\0\x02\xff\xed\xc1"[..], &[0; 4000]].concat();
-    let head = format!("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n", bomb.len());
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",
+        bomb.len()
+    );
     let server = Server::saying([head.as_bytes(), &bomb].concat()).await;
     let response = send(&Egress::new(), &local(&server), get(&server.url("/"))).await.unwrap();
     assert_eq!(response.body[..], bomb[..]);

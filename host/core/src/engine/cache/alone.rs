@@ -32,9 +32,13 @@ impl Drop for Alone {
 /// Waits for other processes for as long as `goes_on` says. None when it says no, or where there are no locks.
 pub(in crate::engine) fn wait(path: &Path, mut goes_on: impl FnMut() -> bool) -> Option<Alone> {
     loop {
-        let file = open(path).inspect_err(|error| tracing::debug!(%error, "a cache lock cannot be opened")).ok()?;
+        let file = open(path)
+            .inspect_err(|error| tracing::debug!(%error, "a cache lock cannot be opened"))
+            .ok()?;
         match file.try_lock() {
-            Ok(()) if has_name(&file, path) => return Some(Alone { path: path.to_owned(), _file: file }),
+            Ok(()) if has_name(&file, path) => {
+                return Some(Alone { path: path.to_owned(), _file: file });
+            }
             Ok(()) => {}
             Err(TryLockError::WouldBlock) if goes_on() => std::thread::sleep(PAUSE),
             Err(_) => return None,
@@ -44,7 +48,14 @@ pub(in crate::engine) fn wait(path: &Path, mut goes_on: impl FnMut() -> bool) ->
 
 fn open(path: &Path) -> io::Result<File> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(path)
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(flags)
+        .open(path)
 }
 
 fn has_name(file: &File, path: &Path) -> bool {
@@ -62,9 +73,15 @@ mod tests {
     /// A process that has locked the file.
     fn other(path: &Path) -> Child {
         let script = "set -e; exec 9>\"$0\"; flock -x 9; echo locked; exec sleep 1000";
-        let mut child = Command::new("sh").args(["-c", script]).arg(path).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = Command::new("sh")
+            .args(["-c", script])
+            .arg(path)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut line = String::new();
-        io::BufRead::read_line(&mut io::BufReader::new(child.stdout.take().unwrap()), &mut line).unwrap();
+        io::BufRead::read_line(&mut io::BufReader::new(child.stdout.take().unwrap()), &mut line)
+            .unwrap();
         assert_eq!(line, "locked\n");
         child
     }
@@ -86,7 +103,9 @@ mod tests {
         assert!(alone.is_some() && asked > 0);
         drop(alone);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left there");
-        assert!(wait(&dir.path().join("missing/name.lock"), || panic!("it does not wait")).is_none());
+        assert!(
+            wait(&dir.path().join("missing/name.lock"), || panic!("it does not wait")).is_none()
+        );
     }
 
     #[test]

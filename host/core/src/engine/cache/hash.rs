@@ -30,7 +30,10 @@ pub(super) fn keyed(key: &[u8; 32], mut code: impl Read, length: u64) -> io::Res
 }
 
 fn pool(threads: usize) -> Result<rayon::ThreadPool, rayon::ThreadPoolBuildError> {
-    rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|_| "toolcell-hash".into()).build()
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|_| "toolcell-hash".into())
+        .build()
 }
 
 #[cfg(test)]
@@ -44,7 +47,11 @@ mod tests {
         for length in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, bytes.len()] {
             for told in [0, LONG] {
                 let found = keyed(&key, &bytes[..length], told).expect("a slice is read");
-                assert_eq!(found, blake3::keyed_hash(&key, &bytes[..length]), "{length} bytes, {told} told");
+                assert_eq!(
+                    found,
+                    blake3::keyed_hash(&key, &bytes[..length]),
+                    "{length} bytes, {told} told"
+                );
             }
         }
     }

@@ -40,7 +40,9 @@ pub(super) fn make(dir: &Path, most: u64, name: &str, lengths: &[usize]) -> io::
         return Ok(());
     }
     let Some(most) = most.checked_sub(needed) else {
-        return Err(io::Error::other(format!("it needs {needed} bytes, and the cache holds {most} at most")));
+        return Err(io::Error::other(format!(
+            "it needs {needed} bytes, and the cache holds {most} at most"
+        )));
     };
     let mut kept = kept(dir);
     kept.remove(name);
@@ -57,7 +59,10 @@ pub(super) fn make(dir: &Path, most: u64, name: &str, lengths: &[usize]) -> io::
             break;
         }
         if !is_read(&dir.join(format!("{name}.mac"))) {
-            tracing::debug!(entry = name, "a compiled component is removed from the cache to make room");
+            tracing::debug!(
+                entry = name,
+                "a compiled component is removed from the cache to make room"
+            );
             files.iter().for_each(|file| drop(fs::remove_file(file)));
             bytes -= its;
         }
@@ -90,7 +95,9 @@ fn entry(file: &str) -> Option<&str> {
     }
     let (name, part) = file.rsplit_once('.')?;
     let (digest, rest) = name.split_at_checked(DIGITS)?;
-    let is_ours = PARTS.contains(&part) && digest.bytes().all(|b| b.is_ascii_hexdigit()) && rest.starts_with('-');
+    let is_ours = PARTS.contains(&part)
+        && digest.bytes().all(|b| b.is_ascii_hexdigit())
+        && rest.starts_with('-');
     is_ours.then_some(name)
 }
 

@@ -66,7 +66,10 @@ fn no_byte_of_the_code_can_be_another() {
         changed[byte] ^= 1 << (byte % 8);
         fs::write(cache.path("a", "code"), changed).unwrap();
         assert!(cache.get("a").is_none(), "byte {byte}");
-        assert!(room::PARTS.iter().all(|part| !cache.path("a", part).exists()), "byte {byte}: it is left behind");
+        assert!(
+            room::PARTS.iter().all(|part| !cache.path("a", part).exists()),
+            "byte {byte}: it is left behind"
+        );
     }
 }
 
@@ -167,7 +170,9 @@ fn used(cache: &Cache, number: usize, at: SystemTime) {
 
 /// The entries that are whole.
 fn kept(cache: &Cache) -> Vec<usize> {
-    (0..10).filter(|number| room::PARTS.iter().all(|part| cache.path(&name(*number), part).exists())).collect()
+    (0..10)
+        .filter(|number| room::PARTS.iter().all(|part| cache.path(&name(*number), part).exists()))
+        .collect()
 }
 
 #[test]
@@ -220,8 +225,10 @@ fn nothing_is_removed_but_what_a_cache_has_written() {
     let dir = tempfile::tempdir().unwrap();
     let cache = Cache::open(dir.path(), SMALL).unwrap();
     let digits = "0".repeat(64);
-    let others = ["notes.txt", "main.code", &digits, &format!("{digits}.code"), &format!("{digits}-1.txt")];
-    let parts = ["unfinished-abc.part", &format!("{digits}-1.code"), &format!("{digits}-1-quick.mac")];
+    let others =
+        ["notes.txt", "main.code", &digits, &format!("{digits}.code"), &format!("{digits}-1.txt")];
+    let parts =
+        ["unfinished-abc.part", &format!("{digits}-1.code"), &format!("{digits}-1-quick.mac")];
     for file in others.iter().chain(&parts) {
         fs::write(dir.path().join(file), [0; 10_000]).unwrap();
         File::open(dir.path().join(file)).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
@@ -260,7 +267,9 @@ fn caches_that_share_a_directory_do_not_disturb_each_other() {
                     match cache.get(&name(number)) {
                         Some(entry) => assert_eq!(entry.tools, number.to_string().as_bytes()),
                         // That another process removed what was to replace it is no fault.
-                        None => drop(cache.put(&name(number), b"code", number.to_string().as_bytes())),
+                        None => {
+                            drop(cache.put(&name(number), b"code", number.to_string().as_bytes()))
+                        }
                     }
                 }
             });

@@ -17,18 +17,37 @@ fn each_way_a_worker_ends() {
         ("cat", Ok("bytes"), true),
         ("echo $0", Ok("quick/60\n"), true),
         ("echo no >&2; exit 3", Err("the component is malformed: no"), true),
-        ("echo disk >&2; exit 4", Err("the engine failed: the compiler process failed: disk"), false),
-        ("exit 101", Err("the component is malformed: the compiler crashed on it (exit status: 101)"), true),
+        (
+            "echo disk >&2; exit 4",
+            Err("the engine failed: the compiler process failed: disk"),
+            false,
+        ),
+        (
+            "exit 101",
+            Err("the component is malformed: the compiler crashed on it (exit status: 101)"),
+            true,
+        ),
         ("kill -XCPU $$", Err(costly), true),
         ("kill -ABRT $$", Err(costly), true),
         ("kill -KILL $$", Err(costly), false),
-        ("kill -SEGV $$", Err("the component is malformed: the compiler crashed on it (signal: 11 (SIGSEGV))"), true),
-        ("kill -TERM $$", Err("the engine failed: the compiler process was ended (signal: 15 (SIGTERM))"), false),
+        (
+            "kill -SEGV $$",
+            Err("the component is malformed: the compiler crashed on it (signal: 11 (SIGSEGV))"),
+            true,
+        ),
+        (
+            "kill -TERM $$",
+            Err("the engine failed: the compiler process was ended (signal: 15 (SIGTERM))"),
+            false,
+        ),
     ] {
-        let ended = worker(script).compile(Tier::Quick, Haste::Awaited, b"bytes", Watch::unattended());
+        let ended =
+            worker(script).compile(Tier::Quick, Haste::Awaited, b"bytes", Watch::unattended());
         assert_eq!(!matches!(ended, Err(NoCode::Interrupted(_))), is_lasting, "{script}");
-        let ended = ended.map_err(|none| Error::from(none).to_string().replace(" (core dumped)", ""));
-        let ended = ended.as_deref().map(|code| std::str::from_utf8(code).unwrap()).map_err(String::as_str);
+        let ended =
+            ended.map_err(|none| Error::from(none).to_string().replace(" (core dumped)", ""));
+        let ended =
+            ended.as_deref().map(|code| std::str::from_utf8(code).unwrap()).map_err(String::as_str);
         assert_eq!(ended, expected, "{script}");
     }
 }
@@ -55,7 +74,8 @@ fn what_a_worker_says_is_read_to_a_bound() {
 #[test]
 fn a_worker_that_only_waits_is_killed() {
     let wall = Duration::from_millis(10);
-    let ended = worker("exec sleep 5").run(&QUICK, &[0; 1 << 20], wall, Watch::unattended()).unwrap();
+    let ended =
+        worker("exec sleep 5").run(&QUICK, &[0; 1 << 20], wall, Watch::unattended()).unwrap();
     assert_eq!(ended.status.signal(), Some(SIGKILL));
 }
 
@@ -76,7 +96,11 @@ fn an_order_is_read_as_it_was_written() {
     }
     for nonsense in ["", "60", "quick", "quick/", "fast/60", "quick/-1", "quick/60/1"] {
         let mut complaints = Vec::new();
-        assert_eq!(i32::from(compile_worker(nonsense, &b""[..], Vec::new(), &mut complaints)), FAILED, "{nonsense}");
+        assert_eq!(
+            i32::from(compile_worker(nonsense, &b""[..], Vec::new(), &mut complaints)),
+            FAILED,
+            "{nonsense}"
+        );
         assert!(!complaints.is_empty());
     }
 }
@@ -86,7 +110,9 @@ fn a_worker_has_no_descriptor_but_its_streams() {
     let file = tempfile::tempfile().unwrap();
     // Without the flag that would close it.
     let _inherited = rustix::io::dup(&file).unwrap();
-    let told = worker("echo /proc/self/fd/*").compile(Tier::Quick, Haste::Awaited, b"", Watch::unattended()).unwrap();
+    let told = worker("echo /proc/self/fd/*")
+        .compile(Tier::Quick, Haste::Awaited, b"", Watch::unattended())
+        .unwrap();
     // The last is the directory that the shell lists.
     assert_eq!(String::from_utf8(told).unwrap().split_whitespace().count(), 4);
 }

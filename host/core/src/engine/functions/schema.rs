@@ -12,7 +12,9 @@ pub(super) fn of(shape: &Shape) -> Value {
     match shape {
         Shape::Bool => json!({ "type": "boolean" }),
         Shape::Integer(integer) => whole(*integer),
-        Shape::Float32 | Shape::Float64 => json!({ "anyOf": [{ "type": "number" }, { "enum": NUMBERS_WITHOUT_JSON }] }),
+        Shape::Float32 | Shape::Float64 => {
+            json!({ "anyOf": [{ "type": "number" }, { "enum": NUMBERS_WITHOUT_JSON }] })
+        }
         Shape::Char => json!({ "type": "string", "minLength": 1, "maxLength": 1 }),
         Shape::String => json!({ "type": "string" }),
         Shape::Bytes => json!({ "type": "string", "contentEncoding": "base64" }),
@@ -25,14 +27,22 @@ pub(super) fn of(shape: &Shape) -> Value {
         }),
         Shape::Record(fields) => object(fields),
         Shape::Enum(cases) => json!({ "enum": cases }),
-        Shape::Flags(flags) => json!({ "type": "array", "items": { "enum": flags }, "uniqueItems": true }),
-        Shape::Option(some) if some.has_null() => json!({ "anyOf": [tagged(SOME, of(some)), { "type": "null" }] }),
+        Shape::Flags(flags) => {
+            json!({ "type": "array", "items": { "enum": flags }, "uniqueItems": true })
+        }
+        Shape::Option(some) if some.has_null() => {
+            json!({ "anyOf": [tagged(SOME, of(some)), { "type": "null" }] })
+        }
         Shape::Option(some) => json!({ "anyOf": [of(some), { "type": "null" }] }),
-        Shape::Result(ok, error) => json!({ "anyOf": [tagged(OK, or_null(ok)), tagged(ERROR, or_null(error))] }),
+        Shape::Result(ok, error) => {
+            json!({ "anyOf": [tagged(OK, or_null(ok)), tagged(ERROR, or_null(error))] })
+        }
         Shape::Variant(cases) => {
-            let plain: Vec<_> = cases.iter().filter(|(_, shape)| shape.is_none()).map(|(name, _)| name).collect();
+            let plain: Vec<_> =
+                cases.iter().filter(|(_, shape)| shape.is_none()).map(|(name, _)| name).collect();
             let plain = (!plain.is_empty()).then(|| json!({ "enum": plain }));
-            let with = cases.iter().filter_map(|(name, shape)| Some(tagged(name, of(shape.as_ref()?))));
+            let with =
+                cases.iter().filter_map(|(name, shape)| Some(tagged(name, of(shape.as_ref()?))));
             let all: Vec<_> = plain.into_iter().chain(with).collect();
             json!({ "anyOf": all })
         }
@@ -41,14 +51,18 @@ pub(super) fn of(shape: &Shape) -> Value {
 
 /// The schema of an object with these members. One that is an option may be left out.
 pub(super) fn object(members: &[(String, Shape)]) -> Value {
-    let properties: Map<_, _> = members.iter().map(|(name, shape)| (name.clone(), of(shape))).collect();
-    let required: Vec<_> = members.iter().filter(|(_, shape)| !shape.has_null()).map(|(name, _)| name).collect();
+    let properties: Map<_, _> =
+        members.iter().map(|(name, shape)| (name.clone(), of(shape))).collect();
+    let required: Vec<_> =
+        members.iter().filter(|(_, shape)| !shape.has_null()).map(|(name, _)| name).collect();
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
 fn whole(integer: Integer) -> Value {
     let (least, most) = integer.range();
-    let number = |number: i128| i64::try_from(number).map_or_else(|_| json!(u64::MAX), |number| json!(number));
+    let number = |number: i128| {
+        i64::try_from(number).map_or_else(|_| json!(u64::MAX), |number| json!(number))
+    };
     if !integer.is_wide() {
         return json!({ "type": "integer", "minimum": number(least), "maximum": number(most) });
     }

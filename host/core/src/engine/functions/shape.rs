@@ -121,7 +121,9 @@ impl Shape {
             Type::Flags(flags) => parts.names(flags.names())?,
             _ => {}
         }
-        let Some(levels) = levels.checked_sub(1) else { return Err("types that nest deeper than 24 levels") };
+        let Some(levels) = levels.checked_sub(1) else {
+            return Err("types that nest deeper than 24 levels");
+        };
         let mut of = |ty: &Type| Self::at(ty, parts, levels);
         Ok(match ty {
             Type::Bool => Self::Bool,
@@ -139,13 +141,21 @@ impl Shape {
             Type::String => Self::String,
             Type::List(list) => {
                 let item = list.ty();
-                if matches!(item, Type::U8) { Self::Bytes } else { Self::List(Box::new(of(&item)?)) }
+                if matches!(item, Type::U8) {
+                    Self::Bytes
+                } else {
+                    Self::List(Box::new(of(&item)?))
+                }
             }
             Type::Record(record) => {
-                let fields = record.fields().map(|field| of(&field.ty).map(|shape| (field.name.to_owned(), shape)));
+                let fields = record
+                    .fields()
+                    .map(|field| of(&field.ty).map(|shape| (field.name.to_owned(), shape)));
                 Self::Record(fields.collect::<Result<_, _>>()?)
             }
-            Type::Tuple(tuple) => Self::Tuple(tuple.types().map(|ty| of(&ty)).collect::<Result<_, _>>()?),
+            Type::Tuple(tuple) => {
+                Self::Tuple(tuple.types().map(|ty| of(&ty)).collect::<Result<_, _>>()?)
+            }
             Type::Variant(variant) => {
                 let cases = variant.cases().map(|case| {
                     let shape = case.ty.map(|ty| of(&ty)).transpose();
@@ -177,8 +187,9 @@ impl Shape {
 /// As WIT says it, with named types written out.
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names =
-            |f: &mut fmt::Formatter<'_>, word: &str, names: &[String]| write!(f, "{word} {{ {} }}", names.join(", "));
+        let names = |f: &mut fmt::Formatter<'_>, word: &str, names: &[String]| {
+            write!(f, "{word} {{ {} }}", names.join(", "))
+        };
         match self {
             Self::Bool => f.write_str("bool"),
             Self::Integer(integer) => f.write_str(match integer {
@@ -200,7 +211,8 @@ impl fmt::Display for Shape {
             Self::Option(item) => write!(f, "option<{item}>"),
             Self::Tuple(items) => write!(f, "tuple<{}>", joined(items)),
             Self::Record(fields) => {
-                let fields: Vec<_> = fields.iter().map(|(name, shape)| format!("{name}: {shape}")).collect();
+                let fields: Vec<_> =
+                    fields.iter().map(|(name, shape)| format!("{name}: {shape}")).collect();
                 names(f, "record", &fields)
             }
             Self::Variant(cases) => {

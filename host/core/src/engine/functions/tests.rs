@@ -19,8 +19,16 @@ use crate::handler::Invocation;
 use crate::limits::Limits;
 use crate::schema::Schema;
 
-const INTEGERS: [Integer; 8] =
-    [Integer::S8, Integer::U8, Integer::S16, Integer::U16, Integer::S32, Integer::U32, Integer::S64, Integer::U64];
+const INTEGERS: [Integer; 8] = [
+    Integer::S8,
+    Integer::U8,
+    Integer::S16,
+    Integer::U16,
+    Integer::S32,
+    Integer::U32,
+    Integer::S64,
+    Integer::U64,
+];
 
 fn boxed(shape: Shape) -> Box<Shape> {
     Box::new(shape)
@@ -28,11 +36,18 @@ fn boxed(shape: Shape) -> Box<Shape> {
 
 /// Each with a number, so that no two are the same.
 fn named<T>(prefix: &str, items: Vec<T>) -> Vec<(String, T)> {
-    items.into_iter().enumerate().map(|(number, item)| (format!("{prefix}-{number}"), item)).collect()
+    items
+        .into_iter()
+        .enumerate()
+        .map(|(number, item)| (format!("{prefix}-{number}"), item))
+        .collect()
 }
 
 fn shapes() -> impl Strategy<Value = Shape> {
-    let names = || (1..4_usize).prop_map(|count| (0..count).map(|number| format!("n{number}")).collect::<Vec<_>>());
+    let names = || {
+        (1..4_usize)
+            .prop_map(|count| (0..count).map(|number| format!("n{number}")).collect::<Vec<_>>())
+    };
     let leaf = prop_oneof![
         Just(Shape::Bool),
         prop::sample::select(&INTEGERS[..]).prop_map(Shape::Integer),
@@ -47,12 +62,17 @@ fn shapes() -> impl Strategy<Value = Shape> {
     leaf.prop_recursive(4, 24, 4, |inner| {
         prop_oneof![
             inner.clone().prop_map(|shape| {
-                if shape == Shape::Integer(Integer::U8) { Shape::Bytes } else { Shape::List(boxed(shape)) }
+                if shape == Shape::Integer(Integer::U8) {
+                    Shape::Bytes
+                } else {
+                    Shape::List(boxed(shape))
+                }
             }),
             inner.clone().prop_map(|shape| Shape::Option(boxed(shape))),
             vec(inner.clone(), 1..4).prop_map(Shape::Tuple),
             vec(inner.clone(), 1..4).prop_map(|fields| Shape::Record(named("field", fields))),
-            vec(option::of(inner.clone()), 1..4).prop_map(|cases| Shape::Variant(named("case", cases))),
+            vec(option::of(inner.clone()), 1..4)
+                .prop_map(|cases| Shape::Variant(named("case", cases))),
             (option::of(inner.clone()), option::of(inner))
                 .prop_map(|(ok, error)| Shape::Result(ok.map(boxed), error.map(boxed))),
         ]
@@ -65,14 +85,18 @@ fn values(shape: &Shape) -> BoxedStrategy<Value> {
         let name = name.to_owned();
         values.prop_map(move |value| json!({ &*name: value })).boxed()
     };
-    let or_null = |shape: &Option<Box<Shape>>| shape.as_deref().map_or_else(|| Just(Value::Null).boxed(), values);
+    let or_null = |shape: &Option<Box<Shape>>| {
+        shape.as_deref().map_or_else(|| Just(Value::Null).boxed(), values)
+    };
     match shape {
         Shape::Bool => any::<bool>().prop_map(Value::from).boxed(),
         Shape::Integer(integer) => whole(*integer),
-        Shape::Float32 => {
-            any::<f32>().prop_map(|value| floating(value.is_nan(), value.to_string(), f64::from(value))).boxed()
-        }
-        Shape::Float64 => any::<f64>().prop_map(|value| floating(value.is_nan(), value.to_string(), value)).boxed(),
+        Shape::Float32 => any::<f32>()
+            .prop_map(|value| floating(value.is_nan(), value.to_string(), f64::from(value)))
+            .boxed(),
+        Shape::Float64 => any::<f64>()
+            .prop_map(|value| floating(value.is_nan(), value.to_string(), value))
+            .boxed(),
         Shape::Char => any::<char>().prop_map(|value| value.to_string().into()).boxed(),
         Shape::String => any::<String>().prop_map(Value::from).boxed(),
         Shape::Bytes => vec(any::<u8>(), 0..8)
@@ -82,21 +106,29 @@ fn values(shape: &Shape) -> BoxedStrategy<Value> {
             })
             .boxed(),
         Shape::List(item) => vec(values(item), 0..4).prop_map(Value::from).boxed(),
-        Shape::Tuple(items) => items.iter().map(values).collect::<Vec<_>>().prop_map(Value::from).boxed(),
+        Shape::Tuple(items) => {
+            items.iter().map(values).collect::<Vec<_>>().prop_map(Value::from).boxed()
+        }
         Shape::Record(fields) => {
             let names: Vec<_> = fields.iter().map(|(name, _)| name.clone()).collect();
             let values: Vec<_> = fields.iter().map(|(_, shape)| values(shape)).collect();
             values
-                .prop_map(move |values| names.iter().cloned().zip(values).collect::<serde_json::Map<_, _>>().into())
+                .prop_map(move |values| {
+                    names.iter().cloned().zip(values).collect::<serde_json::Map<_, _>>().into()
+                })
                 .boxed()
         }
         Shape::Enum(cases) => prop::sample::select(cases.clone()).prop_map(Value::from).boxed(),
-        Shape::Flags(flags) => prop::sample::subsequence(flags.clone(), 0..=flags.len()).prop_map(Value::from).boxed(),
+        Shape::Flags(flags) => {
+            prop::sample::subsequence(flags.clone(), 0..=flags.len()).prop_map(Value::from).boxed()
+        }
         Shape::Option(some) => {
             let some = if some.has_null() { tagged("some", values(some)) } else { values(some) };
             prop_oneof![Just(Value::Null), some].boxed()
         }
-        Shape::Result(ok, error) => prop_oneof![tagged("ok", or_null(ok)), tagged("error", or_null(error))].boxed(),
+        Shape::Result(ok, error) => {
+            prop_oneof![tagged("ok", or_null(ok)), tagged("error", or_null(error))].boxed()
+        }
         Shape::Variant(cases) => {
             let case = |(name, shape): &(String, Option<Shape>)| match shape {
                 Some(shape) => tagged(name, values(shape)),
@@ -182,8 +214,9 @@ fn numbers_are_exact_or_refused() {
     ] {
         assert_eq!(integer(kind, given.clone()), expected, "{kind:?}: {given}");
     }
-    let narrow =
-        |value: Value| from_json(&Shape::Float32, &value, "").ok().and_then(|read| to_json(&Shape::Float32, &read));
+    let narrow = |value: Value| {
+        from_json(&Shape::Float32, &value, "").ok().and_then(|read| to_json(&Shape::Float32, &read))
+    };
     for (given, expected) in [
         (json!(0.1), Some(json!(0.1))),
         (json!(1e39), None),
@@ -213,7 +246,11 @@ fn a_fault_has_its_place() {
         (json!({ "list": [[true]] }), "/list/0", "expected a list of 2"),
         (json!({ "list": [], "case": "b" }), "/case", r#"expected one of "a", {"b": …}"#),
         (json!({ "list": [], "case": { "b": 1 } }), "/case/b", "expected a boolean"),
-        (json!({ "list": [], "case": "a", "some": true }), "/some", r#"expected `null` or {"some": …}"#),
+        (
+            json!({ "list": [], "case": "a", "some": true }),
+            "/some",
+            r#"expected `null` or {"some": …}"#,
+        ),
     ] {
         let fault = from_json(&shape, &given, "").unwrap_err();
         assert_eq!((fault.path.as_str(), fault.expected().as_str()), (path, expected), "{given}");
@@ -237,7 +274,8 @@ fn wit(shape: &Shape, declarations: &mut Vec<String>) -> String {
             format!("tuple<{}>", items.join(", "))
         }
         Shape::Result(ok, error) => {
-            let mut side = |shape: &Option<Box<Shape>>| shape.as_ref().map(|shape| wit(shape, declarations));
+            let mut side =
+                |shape: &Option<Box<Shape>>| shape.as_ref().map(|shape| wit(shape, declarations));
             match (side(ok), side(error)) {
                 (None, None) => "result".to_owned(),
                 (Some(ok), None) => format!("result<{ok}>"),
@@ -245,7 +283,8 @@ fn wit(shape: &Shape, declarations: &mut Vec<String>) -> String {
             }
         }
         Shape::Record(fields) => {
-            let fields = fields.iter().map(|(name, shape)| format!("{name}: {}", wit(shape, declarations)));
+            let fields =
+                fields.iter().map(|(name, shape)| format!("{name}: {}", wit(shape, declarations)));
             let fields = fields.collect();
             declare(declarations, "record", fields)
         }
@@ -275,13 +314,16 @@ fn values_of_random_types_survive_a_guest() {
     let engine = Engine::builder().cells(1).optimise(Optimise::Never).build().unwrap();
     let wait = engine.0.sleeps;
     let several = shapes().prop_flat_map(|shape| (vec(values(&shape), 4), Just(shape)));
-    let config = ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() };
+    let config =
+        ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() };
     let tested = proptest::test_runner::TestRunner::new(config).run(&several, |(values, shape)| {
         let mut declarations = Vec::new();
         let ty = wit(&shape, &mut declarations);
         let bytes = toolcell_test_guests::echoing(&declarations.join(" "), &ty);
         let bytes = ComponentBytes::new(bytes, ComponentKind::Functions);
-        let loaded = wait.block_on(engine.load(bytes, Arc::default(), Missing::Refused, None, None)).unwrap();
+        let loaded = wait
+            .block_on(engine.load(bytes, Arc::default(), Missing::Refused, None, None))
+            .unwrap();
         for value in values {
             let wrapped = json!({ "value": value, "pad": "18446744073709551615" });
             let mut arguments = json!({ "value": wrapped });
@@ -289,8 +331,10 @@ fn values_of_random_types_survive_a_guest() {
                 arguments[format!("a{number}")] = json!(number);
             }
             let call = ToolCall::with_value("1", "echo_echo", &arguments);
-            let invocation = Invocation::aside(call, arguments, CallContext::default(), Limits::default());
-            let result = wait.block_on(loaded.call(Arc::new(invocation), Checks::default(), Arc::default()));
+            let invocation =
+                Invocation::aside(call, arguments, CallContext::default(), Limits::default());
+            let result =
+                wait.block_on(loaded.call(Arc::new(invocation), Checks::default(), Arc::default()));
             let returned = result.value().map(|value| value.to_value());
             prop_assert_eq!(returned, Some(wrapped), "{}: {:?}", ty, result);
         }

@@ -40,22 +40,29 @@ pub(super) fn from_json(shape: &Shape, value: &Value, place: &str) -> Result<Val
     Ok(match shape {
         Shape::Bool => Val::Bool(value.as_bool().ok_or_else(|| not_type("boolean"))?),
         Shape::Integer(integer) => return whole(*integer, value, place),
-        Shape::Float32 => Val::Float32(float32(value).ok_or_else(|| not("a number of 32 bits, or `NaN`"))?),
+        Shape::Float32 => {
+            Val::Float32(float32(value).ok_or_else(|| not("a number of 32 bits, or `NaN`"))?)
+        }
         Shape::Float64 => Val::Float64(float64(value).ok_or_else(|| not("a number, or `NaN`"))?),
         Shape::Char => {
             let text = value.as_str().unwrap_or_default();
             let mut chars = text.chars();
-            let (Some(only), None) = (chars.next(), chars.next()) else { return Err(not("one character")) };
+            let (Some(only), None) = (chars.next(), chars.next()) else {
+                return Err(not("one character"));
+            };
             Val::Char(only)
         }
         Shape::String => Val::String(value.as_str().ok_or_else(|| not_type("string"))?.to_owned()),
         Shape::Bytes => {
             let bytes = value.as_str().and_then(|text| STANDARD.decode(text).ok());
-            Val::List(bytes.ok_or_else(|| not("a string in base64"))?.into_iter().map(Val::U8).collect())
+            Val::List(
+                bytes.ok_or_else(|| not("a string in base64"))?.into_iter().map(Val::U8).collect(),
+            )
         }
         Shape::List(item) => {
             let items = value.as_array().ok_or_else(|| not_type("array"))?.iter().enumerate();
-            let items = items.map(|(index, value)| from_json(item, value, &below(&index.to_string())));
+            let items =
+                items.map(|(index, value)| from_json(item, value, &below(&index.to_string())));
             Val::List(items.collect::<Result<_, _>>()?)
         }
         Shape::Tuple(shapes) => {
@@ -87,13 +94,17 @@ pub(super) fn from_json(shape: &Shape, value: &Value, place: &str) -> Result<Val
         }
         Shape::Option(_) if value.is_null() => Val::Option(None),
         Shape::Option(some) if some.has_null() => {
-            let Some((SOME, value)) = tag(value) else { return Err(not("`null` or {\"some\": …}")) };
+            let Some((SOME, value)) = tag(value) else {
+                return Err(not("`null` or {\"some\": …}"));
+            };
             Val::Option(Some(Box::new(from_json(some, value, &below(SOME))?)))
         }
         Shape::Option(some) => Val::Option(Some(Box::new(from_json(some, value, place)?))),
         Shape::Result(ok, error) => {
             let with = |shape: &Option<Box<Shape>>, value: &Value, name: &str| match shape {
-                Some(shape) => from_json(shape, value, &below(name)).map(|value| Some(Box::new(value))),
+                Some(shape) => {
+                    from_json(shape, value, &below(name)).map(|value| Some(Box::new(value)))
+                }
                 None if value.is_null() => Ok(None),
                 None => Err(Fault::of_kind(below(name), FaultKind::of_type("null")).into()),
             };
@@ -109,22 +120,35 @@ pub(super) fn from_json(shape: &Shape, value: &Value, place: &str) -> Result<Val
                 None => tag(value).map(|(name, value)| (name, Some(value))),
             };
             let (name, value) = named.unwrap_or_default();
-            let case = cases.iter().find(|(case, shape)| case == name && shape.is_some() == value.is_some());
+            let case = cases
+                .iter()
+                .find(|(case, shape)| case == name && shape.is_some() == value.is_some());
             let Some((name, shape)) = case else {
                 let case = |(name, shape): &(String, Option<Shape>)| match shape {
                     Some(_) => format!("{{\"{name}\": …}}"),
                     None => format!("\"{name}\""),
                 };
-                return Err(not(&format!("one of {}", cases.iter().map(case).collect::<Vec<_>>().join(", "))));
+                return Err(not(&format!(
+                    "one of {}",
+                    cases.iter().map(case).collect::<Vec<_>>().join(", ")
+                )));
             };
-            let value = shape.as_ref().zip(value).map(|(shape, value)| from_json(shape, value, &below(name)));
+            let value = shape
+                .as_ref()
+                .zip(value)
+                .map(|(shape, value)| from_json(shape, value, &below(name)));
             Val::Variant(name.clone(), value.transpose()?.map(Box::new))
         }
     })
 }
 
 /// A member of an object. An option may be left out.
-pub(super) fn member(shape: &Shape, members: &Map<String, Value>, name: &str, place: &str) -> Result<Val, Box<Fault>> {
+pub(super) fn member(
+    shape: &Shape,
+    members: &Map<String, Value>,
+    name: &str,
+    place: &str,
+) -> Result<Val, Box<Fault>> {
     let place = format!("{place}/{}", name.replace('~', "~0").replace('/', "~1"));
     match members.get(name) {
         Some(value) => from_json(shape, value, &place),
@@ -138,7 +162,8 @@ pub(super) fn member(shape: &Shape, members: &Map<String, Value>, name: &str, pl
 
 /// The JSON value that stands for a value of this type; `None` if it is of another type.
 pub(super) fn to_json(shape: &Shape, value: &Val) -> Option<Value> {
-    let tagged = |name: &str, value: Value| Value::Object([(name.to_owned(), value)].into_iter().collect());
+    let tagged =
+        |name: &str, value: Value| Value::Object([(name.to_owned(), value)].into_iter().collect());
     let or_null = |shape: &Option<Box<Shape>>, value: &Option<Box<Val>>| match (shape, value) {
         (Some(shape), Some(value)) => to_json(shape, value),
         (None, None) => Some(Value::Null),
@@ -149,11 +174,16 @@ pub(super) fn to_json(shape: &Shape, value: &Val) -> Option<Value> {
         (Shape::Integer(integer), value) => {
             let number = number_of(value)?;
             let is_text = integer.is_wide() && !(-EXACT..=EXACT).contains(&number);
-            if is_text { Value::String(number.to_string()) } else { Value::from(i64::try_from(number).ok()?) }
+            if is_text {
+                Value::String(number.to_string())
+            } else {
+                Value::from(i64::try_from(number).ok()?)
+            }
         }
         (Shape::Float32, Val::Float32(value)) => {
             // The shortest text that is read as the same number, where that holds by way of a double too.
-            let short = value.to_string().parse().ok().filter(|short: &f64| is_same(*short, *value));
+            let short =
+                value.to_string().parse().ok().filter(|short: &f64| is_same(*short, *value));
             floating(short.unwrap_or(f64::from(*value)))
         }
         (Shape::Float64, Val::Float64(value)) => floating(*value),
@@ -208,10 +238,16 @@ fn whole(integer: Integer, value: &Value, place: &str) -> Result<Val, Box<Fault>
     let number = match value {
         Value::Number(number) => whole_number(number),
         Value::String(digits) if integer.is_wide() => {
-            let is_plain = digits.strip_prefix('-').unwrap_or(digits).bytes().all(|byte| byte.is_ascii_digit());
+            let is_plain = digits
+                .strip_prefix('-')
+                .unwrap_or(digits)
+                .bytes()
+                .all(|byte| byte.is_ascii_digit());
             digits.parse::<i128>().ok().filter(|_| is_plain)
         }
-        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+            None
+        }
     };
     let found = number.and_then(|number| integer.val(number));
     let expected = || match number {
@@ -229,8 +265,13 @@ fn whole(integer: Integer, value: &Value, place: &str) -> Result<Val, Box<Fault>
 /// A number without a fraction. One that was read as a double counts where doubles are exact.
 fn whole_number(number: &Number) -> Option<i128> {
     let exact = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
-    #[expect(clippy::cast_possible_truncation, reason = "a whole number that a double holds exactly")]
-    let double = || number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() <= EXACT_DOUBLE).map(|n| n as i128);
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a whole number that a double holds exactly"
+    )]
+    let double = || {
+        number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() <= EXACT_DOUBLE).map(|n| n as i128)
+    };
     exact.or_else(double)
 }
 

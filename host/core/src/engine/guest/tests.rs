@@ -24,8 +24,15 @@ fn stopped(times: usize, name: char, trail: &Trail) -> impl Future<Output = ()> 
     })
 }
 
-fn started<F: Future<Output = ()> + Send + 'static>(lanes: &Lanes, habit: &Arc<Habit>, guest: F) -> Remote<F> {
-    Remote::start(lanes, Guest::new(guest, clock::sleeps().unwrap(), Arc::default(), Arc::clone(habit)))
+fn started<F: Future<Output = ()> + Send + 'static>(
+    lanes: &Lanes,
+    habit: &Arc<Habit>,
+    guest: F,
+) -> Remote<F> {
+    Remote::start(
+        lanes,
+        Guest::new(guest, clock::sleeps().unwrap(), Arc::default(), Arc::clone(habit)),
+    )
 }
 
 fn ended(call: impl Future<Output = Result<(), oneshot::error::RecvError>>) {
@@ -53,8 +60,13 @@ fn calls_that_are_mostly_stopped_begin_in_the_slow_lane() {
     let (lanes, habit, trail) = (Lanes::new(1).unwrap(), Arc::<Habit>::default(), Trail::default());
     // However long a call is, it is one.
     let calls = [(0, "quick"), (1, "quick slow"), (100, "quick slow")].into_iter();
-    let calls =
-        calls.chain([(1, "quick slow"); 5]).chain([(1, "slow"), (0, "slow"), (0, "slow"), (0, "slow"), (0, "quick")]);
+    let calls = calls.chain([(1, "quick slow"); 5]).chain([
+        (1, "slow"),
+        (0, "slow"),
+        (0, "slow"),
+        (0, "slow"),
+        (0, "quick"),
+    ]);
     for (number, (ticks, expected)) in calls.enumerate() {
         ended(started(&lanes, &habit, stopped(ticks, 'a', &trail)));
         let mut threads: Vec<_> = trail.lock().drain(..).map(|(_, thread)| thread).collect();
@@ -80,7 +92,8 @@ fn a_call_that_waits_first_is_noted_by_what_it_does_then() {
                 rest.await;
             };
             let pulse = Arc::<Pulse>::default();
-            let guest = Guest::new(guest, clock::sleeps().unwrap(), Arc::clone(&pulse), Arc::clone(&habit));
+            let guest =
+                Guest::new(guest, clock::sleeps().unwrap(), Arc::clone(&pulse), Arc::clone(&habit));
             let call = Remote::start(&lanes, guest);
             wait_until("it does not wait", || pulse.is_waiting());
             wakes.send(()).unwrap();
@@ -92,7 +105,10 @@ fn a_call_that_waits_first_is_noted_by_what_it_does_then() {
 
 /// The only one of a lane with one thread.
 fn the_turn(lanes: &Lanes) -> slow::Turn {
-    clock::sleeps().unwrap().block_on(lanes.slow().line_up(&Arc::default(), &Arc::default(), true)).expect("it is free")
+    clock::sleeps()
+        .unwrap()
+        .block_on(lanes.slow().line_up(&Arc::default(), &Arc::default(), true))
+        .expect("it is free")
 }
 
 /// One with many long calls, and two with one each. Seen to fail with first come, first served.
@@ -139,7 +155,8 @@ fn killed_between_polls_it_is_dropped_at_once() {
     let pulse = Arc::new(Pulse::default());
     let held = Arc::new(());
     let witness = Arc::clone(&held);
-    let (guest, poll) = polled(async move { std::future::pending::<Arc<()>>().await == witness }, &pulse);
+    let (guest, poll) =
+        polled(async move { std::future::pending::<Arc<()>>().await == witness }, &pulse);
     assert!(poll.is_pending() && Arc::strong_count(&held) == 2);
     guest.kill();
     assert_eq!(Arc::strong_count(&held), 1);
@@ -151,7 +168,8 @@ fn killed_between_polls_it_is_dropped_at_once() {
 fn killed_in_line_it_ends_at_once() {
     let (lanes, trail, habit) = (Lanes::new(1).unwrap(), Trail::default(), slow_habit());
     let only_turn = the_turn(&lanes);
-    let killed: Vec<_> = (0..100).map(|_| started(&lanes, &habit, stopped(3, 'k', &trail))).collect();
+    let killed: Vec<_> =
+        (0..100).map(|_| started(&lanes, &habit, stopped(3, 'k', &trail))).collect();
     let lives = started(&lanes, &slow_habit(), stopped(1, 'l', &trail));
     drop(killed);
     wait_until("a killed guest's task has not ended", || Arc::strong_count(&habit) == 1);

@@ -75,7 +75,10 @@ mod tests {
         let mut seen = HashSet::new();
         for call in 0..10_000 {
             for purpose in [Purpose::Secure, Purpose::Insecure, Purpose::InsecureSeed] {
-                assert!(seen.insert(first(7, &format!("call-{call}"), purpose)), "call {call}, {purpose:?}");
+                assert!(
+                    seen.insert(first(7, &format!("call-{call}"), purpose)),
+                    "call {call}, {purpose:?}"
+                );
             }
         }
         assert!(seen.insert(first(8, "call-1", Purpose::Secure)), "another seed");

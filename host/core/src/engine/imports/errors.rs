@@ -45,7 +45,9 @@ fn text(error: &wasmtime::Error) -> String {
         // The case alone, without what it may carry.
         Some(code) => {
             let code = format!("{code:?}");
-            let name = code.split(|c: char| !c.is_alphanumeric()).find(|word| !["", "ErrorCode"].contains(word));
+            let name = code
+                .split(|c: char| !c.is_alphanumeric())
+                .find(|word| !["", "ErrorCode"].contains(word));
             format!("HTTP: {}", name.unwrap_or("failed"))
         }
         None => "the operation failed".to_owned(),

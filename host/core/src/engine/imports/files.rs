@@ -193,7 +193,8 @@ impl Cell {
             Some(_) => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
             None => (FsPerms::ReadOnly, OpenMode::READ),
         };
-        let descriptor = self.table.push(Descriptor::Dir(Dir::new(dir, perms, mode, BY_THEMSELVES)))?;
+        let descriptor =
+            self.table.push(Descriptor::Dir(Dir::new(dir, perms, mode, BY_THEMSELVES)))?;
         let account = area.map_or(Account::None, Account::Directory);
         self.files().places.insert(descriptor.rep(), Place { is_root: false, slot, account, path });
         Ok(descriptor)

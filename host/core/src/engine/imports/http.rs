@@ -52,7 +52,8 @@ impl Pending {
     /// One whose server never answers.
     #[cfg(test)]
     pub(super) fn unanswered() -> Self {
-        let charge = Arc::<crate::engine::retained::Retained>::default().charge(0).expect("it is nothing");
+        let charge =
+            Arc::<crate::engine::retained::Retained>::default().charge(0).expect("it is nothing");
         Self { state: State::Going(Box::pin(std::future::pending())), charge }
     }
 
@@ -89,7 +90,9 @@ fn bytes_of(headers: &[(String, String)]) -> usize {
 /// A response whose bytes are charged until it is taken.
 fn kept(charge: &mut Charge, response: http::Response) -> Sent {
     let bytes = response.body.len() + bytes_of(&response.headers);
-    let problem = || format!("the responses that the call has not taken have more than {} MiB", HOST_BYTES >> 20);
+    let problem = || {
+        format!("the responses that the call has not taken have more than {} MiB", HOST_BYTES >> 20)
+    };
     charge.grow(bytes as u64).map_err(|_| SendError::OverBudget(Share::Received, problem()))?;
     Ok(response)
 }
@@ -132,14 +135,19 @@ impl http::HostPending for Cell {
         subscribe(&mut self.table, pending)
     }
 
-    async fn finish(&mut self, pending: Resource<Pending>) -> wasmtime::Result<Result<http::Response, http::Fault>> {
+    async fn finish(
+        &mut self,
+        pending: Resource<Pending>,
+    ) -> wasmtime::Result<Result<http::Response, http::Fault>> {
         self.called("http", "[method]pending.finish")?;
         let _served = self.served();
         let pending = self.table.get_mut(&pending)?;
         pending.ready().await;
         let sent = match std::mem::replace(&mut pending.state, State::Taken) {
             State::Ended(sent) => sent,
-            State::Going(_) | State::Taken => Err(SendError::Invalid("its response was taken before".to_owned())),
+            State::Going(_) | State::Taken => {
+                Err(SendError::Invalid("its response was taken before".to_owned()))
+            }
         };
         Ok(sent.map_err(fault))
     }
@@ -157,10 +165,14 @@ impl Cell {
         request: http::Request,
         credential: Option<Resource<Handle>>,
     ) -> wasmtime::Result<Result<Going, SendError>> {
-        let secret = credential.map(|handle| self.table.get(&handle).map(|handle| handle.name.clone())).transpose()?;
+        let secret = credential
+            .map(|handle| self.table.get(&handle).map(|handle| handle.name.clone()))
+            .transpose()?;
         let span = host_span(&self.invocation, "http", "send");
         let going = match outgoing(request) {
-            Ok(outgoing) => self.prepared(outgoing, secret.as_deref()).instrument(span.clone()).await,
+            Ok(outgoing) => {
+                self.prepared(outgoing, secret.as_deref()).instrument(span.clone()).await
+            }
             Err(problem) => Err(SendError::Invalid(problem)),
         };
         Ok(match going {
@@ -177,8 +189,13 @@ impl Cell {
     }
 
     /// Sends a request if it may be sent.
-    async fn prepared(&mut self, outgoing: Outgoing, secret: Option<&str>) -> Result<Going, SendError> {
-        let request = Request::Http { method: outgoing.method, target: Cow::Borrowed(&outgoing.target) };
+    async fn prepared(
+        &mut self,
+        outgoing: Outgoing,
+        secret: Option<&str>,
+    ) -> Result<Going, SendError> {
+        let request =
+            Request::Http { method: outgoing.method, target: Cow::Borrowed(&outgoing.target) };
         self.authorize(&request)?;
         note_request(&Span::current(), outgoing.method, &outgoing.target);
         if let Some(recorder) = self.recorder() {
@@ -199,7 +216,8 @@ impl Cell {
         }
         let (egress, rights, budget) =
             (self.world().egress.clone(), self.shared_rights(), self.invocation.egress_budget());
-        let (screening, latest, invocation) = (self.screening(), self.latest(), Arc::clone(&self.invocation));
+        let (screening, latest, invocation) =
+            (self.screening(), self.latest(), Arc::clone(&self.invocation));
         let secrets = screening.secrets(credentials).await?;
         let begun = egress::admit(&rights, &budget, outgoing.method, &outgoing.target)
             .and_then(|admitted| egress.begin(admitted, &budget, outgoing, secrets, latest))
@@ -221,7 +239,8 @@ impl Cell {
         self.authorize(&Request::Secret { name: name.into() })?;
         let unavailable = || SendError::Invalid(format!("the secret `{name}` is not available"));
         let used = self.rights().granted().secrets.get(name).cloned().ok_or_else(unavailable)?;
-        let (source, context) = (Arc::clone(&self.world().secrets), Arc::clone(&self.invocation.context));
+        let (source, context) =
+            (Arc::clone(&self.world().secrets), Arc::clone(&self.invocation.context));
         let veil = self.veil();
         let secret = source.secret(context.tenant.as_deref(), name).await.map_err(|error| {
             tracing::error!(name, %error, "a granted secret is not available");
@@ -252,7 +271,8 @@ fn outgoing(request: http::Request) -> Result<Outgoing, String> {
     Ok(Outgoing {
         method: Method::parse(&method)
             .ok_or_else(|| format!("`{}` is not a supported method", shown.escape_debug()))?,
-        target: Target::parse(&url).map_err(|problem| format!("the URL cannot be used: {problem}"))?,
+        target: Target::parse(&url)
+            .map_err(|problem| format!("the URL cannot be used: {problem}"))?,
         headers: headers.into_iter().map(|(name, value)| (name, value.into_bytes())).collect(),
         body: body.unwrap_or_default().into(),
         timeout: timeout_ms.map(Duration::from_millis),
@@ -298,7 +318,8 @@ mod tests {
             ("GET", "https://a.example/ HTTP/1.1\r\nhost: internal", false),
         ] {
             let (method, url) = (method.to_owned(), url.to_owned());
-            let request = http::Request { method, url, headers: Vec::new(), body: None, timeout_ms: None };
+            let request =
+                http::Request { method, url, headers: Vec::new(), body: None, timeout_ms: None };
             let shown = format!("{request:?}");
             assert_eq!(outgoing(request).is_ok(), expected, "{shown}");
         }

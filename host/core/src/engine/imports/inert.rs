@@ -45,7 +45,9 @@ impl HasData for HasTable {
 
 /// Links them.
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
-    io::error::add_to_linker::<Cell, errors::Errors>(linker, |cell| errors::View(cell.ctx().table))?;
+    io::error::add_to_linker::<Cell, errors::Errors>(linker, |cell| {
+        errors::View(cell.ctx().table)
+    })?;
     io::poll::add_to_linker::<Cell, HasTable>(linker, |cell| cell.ctx().table)?;
     io::streams::add_to_linker::<Cell, HasTable>(linker, |cell| cell.ctx().table)?;
     cli::environment::add_to_linker::<Cell, HasSelf<Cell>>(linker, |cell| cell)?;
@@ -114,7 +116,9 @@ pub(in crate::engine) fn context(
     for (name, value) in rights.iter().flat_map(|rights| allowed_environment(rights)) {
         builder.env(name, value);
     }
-    if rights.is_some_and(|rights| has_scratch(rights) && !rights.granted().environment.contains_key(TMPDIR)) {
+    if rights.is_some_and(|rights| {
+        has_scratch(rights) && !rights.granted().environment.contains_key(TMPDIR)
+    }) {
         builder.env(TMPDIR, SCRATCH);
     }
     if let Some(seed) = world.seed {
@@ -130,12 +134,14 @@ pub(in crate::engine) fn context(
 /// Returns true if a call with these rights has a scratch directory.
 fn has_scratch(rights: &Rights) -> bool {
     rights.granted().scratch.is_some()
-        && rights.allows(&Request::File { access: Access::Write, path: SCRATCH.into() }) == Decision::Allowed
+        && rights.allows(&Request::File { access: Access::Write, path: SCRATCH.into() })
+            == Decision::Allowed
 }
 
 fn allowed_environment(rights: &Rights) -> impl Iterator<Item = (&String, &String)> {
     let allows = |name: &str| {
-        !stands(Defence::Environment) || rights.allows(&Request::Environment { name: name.into() }) == Decision::Allowed
+        !stands(Defence::Environment)
+            || rights.allows(&Request::Environment { name: name.into() }) == Decision::Allowed
     };
     rights.granted().environment.iter().filter(move |(name, _)| allows(name))
 }
@@ -179,7 +185,9 @@ impl Clock {
         coarse(match (date.saturating_add(DISK_TICK).checked_sub(self.date), self.pace) {
             (None, _) => date,
             (Some(_), Pace::Frozen) => self.start,
-            (Some(later), Pace::Running) => self.start.saturating_add(later).saturating_sub(DISK_TICK),
+            (Some(later), Pace::Running) => {
+                self.start.saturating_add(later).saturating_sub(DISK_TICK)
+            }
         })
     }
 }
@@ -190,7 +198,8 @@ impl HostMonotonicClock for Clock {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(coarse(MONOTONIC_START.saturating_add(self.passed())).as_nanos()).unwrap_or(u64::MAX)
+        u64::try_from(coarse(MONOTONIC_START.saturating_add(self.passed())).as_nanos())
+            .unwrap_or(u64::MAX)
     }
 }
 
@@ -219,11 +228,17 @@ mod tests {
         for pace in [Pace::Running, Pace::Frozen] {
             let clock = Clock::new(Time { start: None, pace });
             let (wall, monotonic): (&dyn HostWallClock, &dyn HostMonotonicClock) = (&clock, &clock);
-            assert_eq!((wall.now().subsec_nanos() % 1_000_000, monotonic.now() % 1_000_000), (0, 0));
+            assert_eq!(
+                (wall.now().subsec_nanos() % 1_000_000, monotonic.now() % 1_000_000),
+                (0, 0)
+            );
             assert_eq!((wall.resolution(), monotonic.resolution()), (CLOCK_RESOLUTION, 1_000_000));
             assert!(Duration::from_nanos(monotonic.now()) >= MONOTONIC_START);
         }
-        let before = Clock::new(Time { start: Some(UNIX_EPOCH - Duration::from_secs(1)), pace: Pace::Frozen });
+        let before = Clock::new(Time {
+            start: Some(UNIX_EPOCH - Duration::from_secs(1)),
+            pace: Pace::Frozen,
+        });
         assert_eq!(HostWallClock::now(&before), Duration::ZERO);
     }
 
@@ -238,7 +253,8 @@ mod tests {
             (second, Pace::Frozen, [date - second, second, second, second]),
         ] {
             let clock = Clock { began: Instant::now(), date, start, pace };
-            let told = [date - second, date - DISK_TICK, date, date + second].map(|date| clock.tell(date));
+            let told =
+                [date - second, date - DISK_TICK, date, date + second].map(|date| clock.tell(date));
             assert_eq!(told, expected, "{clock:?}");
             let fine = Duration::from_nanos(1_999_999);
             assert_eq!(clock.tell(fine), Duration::from_millis(1));
@@ -265,7 +281,10 @@ mod tests {
         let mut context = fresh();
         let random = context.random();
         assert_eq!(random.get_random_bytes(RANDOM_BYTES).unwrap().len() as u64, RANDOM_BYTES);
-        assert_eq!(random.get_insecure_random_bytes(RANDOM_BYTES).unwrap().len() as u64, RANDOM_BYTES);
+        assert_eq!(
+            random.get_insecure_random_bytes(RANDOM_BYTES).unwrap().len() as u64,
+            RANDOM_BYTES
+        );
         assert!(random.get_random_bytes(RANDOM_BYTES + 1).is_err());
         assert!(random.get_insecure_random_bytes(RANDOM_BYTES + 1).is_err());
     }

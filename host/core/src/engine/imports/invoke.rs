@@ -26,7 +26,9 @@ const STAND_IN: &str = r#"{"value":null}"#;
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     linker
         .instance("toolcell:tool/invoke@0.1.0")?
-        .func_wrap_async("call", |store, (name, arguments)| Box::new(called(store, name, arguments)))
+        .func_wrap_async("call", |store, (name, arguments)| {
+            Box::new(called(store, name, arguments))
+        })
 }
 
 type Answer = (Result<Ending, Fault>,);
@@ -46,12 +48,15 @@ fn called(
         cell.called("invoke", "call")?;
         if cell.recorder().is_some() {
             let asked = cell.authorize(&Request::Invoke { tool: name.into(), own: false });
-            return Ok((asked.map(|()| Ending::Ok(STAND_IN.into())).map_err(|denial| Fault::Denied(told(&denial))),));
+            return Ok((asked
+                .map(|()| Ending::Ok(STAND_IN.into()))
+                .map_err(|denial| Fault::Denied(told(&denial))),));
         }
-        let (invoker, SubCall { call, options, caller }) = match cell.sub_call(&name, arguments, fuel) {
-            Ok(made) => made,
-            Err(fault) => return Ok((Err(fault),)),
-        };
+        let (invoker, SubCall { call, options, caller }) =
+            match cell.sub_call(&name, arguments, fuel) {
+                Ok(made) => made,
+                Err(fault) => return Ok((Err(fault),)),
+            };
         let served = cell.served();
         let charging = Charging { store, meter: Arc::clone(&caller.meter) };
         let completion = invoker.invoke(call, options, caller).await;
@@ -62,7 +67,12 @@ fn called(
 
 impl Cell {
     /// A call of another tool, if this one may make it.
-    fn sub_call(&mut self, name: &str, arguments: String, fuel: u64) -> Result<(Arc<dyn Invoker>, SubCall), Fault> {
+    fn sub_call(
+        &mut self,
+        name: &str,
+        arguments: String,
+        fuel: u64,
+    ) -> Result<(Arc<dyn Invoker>, SubCall), Fault> {
         let rights = self.caller_rights(name)?;
         let Some(invoker) = self.invocation.invoker.clone() else {
             return Err(Fault::Unavailable("on this host, a tool cannot call other tools".into()));

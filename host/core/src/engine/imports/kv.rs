@@ -27,14 +27,19 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
 impl kv::Host for Cell {
     async fn get(&mut self, key: String) -> Answer<Option<kv::Entry>> {
         let request = Request::Key { access: Access::Read, key: key.clone().into() };
-        let found = self.in_store("get", &request, false, move |store, own| store.get(own, &key)).await?;
-        Ok(found.map(|entry| entry.map(|entry| kv::Entry { data: entry.data, version: entry.version })))
+        let found =
+            self.in_store("get", &request, false, move |store, own| store.get(own, &key)).await?;
+        Ok(found
+            .map(|entry| entry.map(|entry| kv::Entry { data: entry.data, version: entry.version })))
     }
 
     async fn set(&mut self, key: String, data: Vec<u8>, ttl_ms: Option<u64>) -> Answer<u64> {
         let request = Request::Key { access: Access::Write, key: key.clone().into() };
         let is_foreign = self.is_foreign([key.as_bytes(), &data]);
-        self.in_store("set", &request, is_foreign, move |store, own| store.set(own, &key, &data, ttl(ttl_ms))).await
+        self.in_store("set", &request, is_foreign, move |store, own| {
+            store.set(own, &key, &data, ttl(ttl_ms))
+        })
+        .await
     }
 
     async fn delete(&mut self, key: String) -> Answer<bool> {
@@ -57,10 +62,17 @@ impl kv::Host for Cell {
         self.in_store("compare-and-swap", &request, is_foreign, swap).await
     }
 
-    async fn list(&mut self, prefix: String, cursor: Option<String>, most: u32) -> Answer<kv::Page> {
+    async fn list(
+        &mut self,
+        prefix: String,
+        cursor: Option<String>,
+        most: u32,
+    ) -> Answer<kv::Page> {
         let request = Request::Keys { prefix: prefix.clone().into() };
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let list = move |store: &dyn KeyStore, own: &Namespace| store.list(own, &prefix, cursor.as_deref(), most);
+        let list = move |store: &dyn KeyStore, own: &Namespace| {
+            store.list(own, &prefix, cursor.as_deref(), most)
+        };
         let page = self.in_store("list", &request, false, list).await?;
         Ok(page.map(|page| kv::Page { keys: page.keys, cursor: page.cursor }))
     }
@@ -131,8 +143,12 @@ fn fault(error: StoreError) -> kv::Fault {
         StoreError::InvalidKey => kv::Fault::InvalidKey(error.to_string()),
         StoreError::OverQuota(problem) => kv::Fault::OverQuota(problem),
         // The texts may name paths of the host, which are not for the tool.
-        StoreError::Busy(problem) => unavailable(&problem, "other processes use it: try again later"),
-        StoreError::Full(problem) => unavailable(&problem, "its disk is full; the keys stored before are still there"),
+        StoreError::Busy(problem) => {
+            unavailable(&problem, "other processes use it: try again later")
+        }
+        StoreError::Full(problem) => {
+            unavailable(&problem, "its disk is full; the keys stored before are still there")
+        }
         StoreError::Unavailable(problem) => unavailable(&problem, "see the host's log"),
     }
 }

@@ -97,9 +97,17 @@ impl Lines {
             let taken = end.unwrap_or(bytes.len().min(room));
             let (line, rest) = bytes.split_at(taken);
             waiting.extend_from_slice(line);
-            bytes = if end.is_some() { rest.split_first().map_or(rest, |(_, rest)| rest) } else { rest };
+            bytes = if end.is_some() {
+                rest.split_first().map_or(rest, |(_, rest)| rest)
+            } else {
+                rest
+            };
             if end.is_some() || waiting.len() == LINE_BYTES {
-                let length = if end.is_some() { waiting.len() } else { waiting.len() - unfinished(&waiting) };
+                let length = if end.is_some() {
+                    waiting.len()
+                } else {
+                    waiting.len() - unfinished(&waiting)
+                };
                 self.line(source, &waiting[..length], if end.is_some() { LINE_END } else { 0 });
                 waiting.drain(..length);
             }
@@ -152,8 +160,8 @@ impl LastWords {
         }
         if self.text.len() > LAST_WORDS_BYTES {
             let tail = LAST_WORDS_BYTES - LAST_WORDS_HEAD - LAST_WORDS_GAP.len();
-            let dropped =
-                self.text.floor_char_boundary(LAST_WORDS_HEAD)..self.text.ceil_char_boundary(self.text.len() - tail);
+            let dropped = self.text.floor_char_boundary(LAST_WORDS_HEAD)
+                ..self.text.ceil_char_boundary(self.text.len() - tail);
             self.text.replace_range(dropped, LAST_WORDS_GAP);
         }
     }
@@ -161,7 +169,13 @@ impl LastWords {
 
 /// Sends one line as an event, within the call's log limit, of which it costs what the guest wrote: a byte that is no text is
 /// shown as four.
-pub(in crate::engine) fn emit(invocation: &Invocation, source: LogSource, level: LogLevel, line: &str, cost: u64) {
+pub(in crate::engine) fn emit(
+    invocation: &Invocation,
+    source: LogSource,
+    level: LogLevel,
+    line: &str,
+    cost: u64,
+) {
     let meter = &invocation.meter;
     let kept = meter.log_bytes.load(Ordering::Relaxed);
     let room = invocation.limits.log.saturating_sub(kept);
@@ -170,7 +184,12 @@ pub(in crate::engine) fn emit(invocation: &Invocation, source: LogSource, level:
         return;
     }
     meter.log_bytes.fetch_add(cost, Ordering::Relaxed);
-    invocation.events.emit(|| Event::Log { id: invocation.call.id.clone(), source, level, message: line.to_owned() });
+    invocation.events.emit(|| Event::Log {
+        id: invocation.call.id.clone(),
+        source,
+        level,
+        message: line.to_owned(),
+    });
 }
 
 /// One end that a guest writes to.
@@ -226,7 +245,12 @@ mod tests {
     fn written(limit: u64, pieces: &[&[u8]]) -> (u64, u64) {
         let limits = Limits::default().with_log(limit);
         let call = ToolCall::new("1", "t", "{}");
-        let invocation = Arc::new(Invocation::aside(call, serde_json::Value::Null, CallContext::default(), limits));
+        let invocation = Arc::new(Invocation::aside(
+            call,
+            serde_json::Value::Null,
+            CallContext::default(),
+            limits,
+        ));
         let lines = Lines::new(Arc::clone(&invocation));
         let mut streams = [LogSource::Stdout, LogSource::Stderr].map(|source| lines.stream(source));
         for (index, piece) in pieces.iter().enumerate() {
@@ -241,9 +265,11 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_text_are_told() {
-        for (bytes, text) in
-            [(&b"a"[..], "a"), (b"a\xff\xf0\x9fb", "a\\xff\\xf0\\x9fb"), ("\u{fffd}".as_bytes(), "\u{fffd}")]
-        {
+        for (bytes, text) in [
+            (&b"a"[..], "a"),
+            (b"a\xff\xf0\x9fb", "a\\xff\\xf0\\x9fb"),
+            ("\u{fffd}".as_bytes(), "\u{fffd}"),
+        ] {
             assert_eq!(as_text(bytes), text);
         }
         for (bytes, expected) in [
@@ -263,29 +289,47 @@ mod tests {
     #[test]
     fn the_head_of_a_long_message_is_kept_before_its_stack() {
         let call = ToolCall::new("1", "t", "{}");
-        let invocation = Invocation::aside(call, serde_json::Value::Null, CallContext::default(), Limits::default());
+        let invocation = Invocation::aside(
+            call,
+            serde_json::Value::Null,
+            CallContext::default(),
+            Limits::default(),
+        );
         let lines = Lines::new(Arc::new(invocation));
         let mut stream = lines.stream(LogSource::Stderr);
         let message = format!("ValueError: no such city: {}", "é".repeat(10_000));
-        for part in ["a line before\n", &message, "\n    at find (tool.py:7)\n", "    at main (tool.py:9)"] {
+        for part in
+            ["a line before\n", &message, "\n    at find (tool.py:7)\n", "    at main (tool.py:9)"]
+        {
             stream.write(Bytes::copy_from_slice(part.as_bytes())).unwrap();
         }
         let words = lines.last_words().unwrap();
-        assert!(words.len() <= LAST_WORDS_BYTES && words.contains("\nValueError: no such city: é"), "{words}");
+        assert!(
+            words.len() <= LAST_WORDS_BYTES && words.contains("\nValueError: no such city: é"),
+            "{words}"
+        );
         assert!(words.ends_with("é…\n    at find (tool.py:7)\n    at main (tool.py:9)"), "{words}");
     }
 
     #[test]
     fn a_message_of_many_lines_keeps_its_head_and_end() {
         let call = ToolCall::new("1", "t", "{}");
-        let invocation = Invocation::aside(call, serde_json::Value::Null, CallContext::default(), Limits::default());
+        let invocation = Invocation::aside(
+            call,
+            serde_json::Value::Null,
+            CallContext::default(),
+            Limits::default(),
+        );
         let lines = Lines::new(Arc::new(invocation));
         let faults: String = (0..1000).map(|row| format!("row {row} is no date: é\n")).collect();
         let message = format!("ValueError: 1000 rows are wrong\n{faults}    at read (tool.py:7)\n");
         lines.stream(LogSource::Stderr).write(message.into()).unwrap();
         let words = lines.last_words().unwrap();
         assert!(words.len() <= LAST_WORDS_BYTES, "{} bytes", words.len());
-        assert!(words.starts_with("ValueError: 1000 rows are wrong\nrow 0 is no date: é\n"), "{words}");
+        assert!(
+            words.starts_with("ValueError: 1000 rows are wrong\nrow 0 is no date: é\n"),
+            "{words}"
+        );
         assert!(words.ends_with("row 999 is no date: é\n    at read (tool.py:7)"), "{words}");
         assert_eq!(words.matches(LAST_WORDS_GAP).count(), 1, "{words}");
     }
@@ -312,7 +356,10 @@ mod tests {
             for limit in [0, 1, 1000, 10_000, u64::MAX] {
                 let (kept, lost) = written(limit, pieces);
                 assert_eq!(kept + lost, all, "{index}, {limit}");
-                assert!(kept <= limit && (lost == 0 || all > limit), "{index}, {limit}: {kept} and {lost}");
+                assert!(
+                    kept <= limit && (lost == 0 || all > limit),
+                    "{index}, {limit}: {kept} and {lost}"
+                );
             }
         }
     }

@@ -38,7 +38,12 @@ impl log::Host for Cell {
 }
 
 impl progress::Host for Cell {
-    fn report(&mut self, done: u64, total: Option<u64>, message: Option<String>) -> wasmtime::Result<()> {
+    fn report(
+        &mut self,
+        done: u64,
+        total: Option<u64>,
+        message: Option<String>,
+    ) -> wasmtime::Result<()> {
         self.called("progress", "report")?;
         let message = message.map(shortened);
         self.invocation.progress(done, total, message);

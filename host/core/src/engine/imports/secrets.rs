@@ -74,7 +74,8 @@ impl reveal::Host for Cell {
         if self.recorder().is_some() {
             return Ok(Ok(REVEALED.to_owned()));
         }
-        let (source, context) = (Arc::clone(&self.world().secrets), Arc::clone(&self.invocation.context));
+        let (source, context) =
+            (Arc::clone(&self.world().secrets), Arc::clone(&self.invocation.context));
         let veil = self.veil();
         match source.secret(context.tenant.as_deref(), &name).instrument(span.clone()).await {
             // Hidden first: from here on the tool may say it.

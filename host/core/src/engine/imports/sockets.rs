@@ -88,7 +88,9 @@ const UNREACHABLE: [(&str, &str, &[&str]); 5] = [
 pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     let mut network = interface(linker, "network")?;
     network.resource("network", ResourceType::host::<Network>(), nothing)?;
-    network.func_wrap("network-error-code", |_, (_,): (Resource<wasmtime::Error>,)| Ok((None::<ErrorCode>,)))?;
+    network.func_wrap("network-error-code", |_, (_,): (Resource<wasmtime::Error>,)| {
+        Ok((None::<ErrorCode>,))
+    })?;
     interface(linker, "instance-network")?.func_wrap("instance-network", |mut store, ()| {
         store.data_mut().called("sockets", "instance-network")?;
         // Without an entry in the cell's table: there is nothing that it would lead to.
@@ -103,17 +105,23 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     })?;
 
     interface(linker, "tcp")?.resource("tcp-socket", ResourceType::host::<TcpSocket>(), nothing)?;
-    interface(linker, "tcp-create-socket")?.func_wrap("create-tcp-socket", |store, (_,): (IpAddressFamily,)| {
-        denied::<TcpSocket>(store, "create-tcp-socket", "tcp socket".to_owned())
-    })?;
+    interface(linker, "tcp-create-socket")?.func_wrap(
+        "create-tcp-socket",
+        |store, (_,): (IpAddressFamily,)| {
+            denied::<TcpSocket>(store, "create-tcp-socket", "tcp socket".to_owned())
+        },
+    )?;
 
     let mut udp = interface(linker, "udp")?;
     udp.resource("udp-socket", ResourceType::host::<UdpSocket>(), nothing)?;
     udp.resource("incoming-datagram-stream", ResourceType::host::<IncomingDatagrams>(), nothing)?;
     udp.resource("outgoing-datagram-stream", ResourceType::host::<OutgoingDatagrams>(), nothing)?;
-    interface(linker, "udp-create-socket")?.func_wrap("create-udp-socket", |store, (_,): (IpAddressFamily,)| {
-        denied::<UdpSocket>(store, "create-udp-socket", "udp socket".to_owned())
-    })?;
+    interface(linker, "udp-create-socket")?.func_wrap(
+        "create-udp-socket",
+        |store, (_,): (IpAddressFamily,)| {
+            denied::<UdpSocket>(store, "create-udp-socket", "udp socket".to_owned())
+        },
+    )?;
 
     for (name, resource, methods) in UNREACHABLE {
         let mut interface = interface(linker, name)?;
@@ -126,7 +134,10 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-fn interface<'a>(linker: &'a mut Linker<Cell>, name: &str) -> wasmtime::Result<LinkerInstance<'a, Cell>> {
+fn interface<'a>(
+    linker: &'a mut Linker<Cell>,
+    name: &str,
+) -> wasmtime::Result<LinkerInstance<'a, Cell>> {
     linker.instance(&format!("wasi:sockets/{name}@{VERSION}"))
 }
 
@@ -138,7 +149,11 @@ fn nothing(mut store: StoreContextMut<'_, Cell>, _: u32) -> wasmtime::Result<()>
 type Answer<T> = wasmtime::Result<(Result<Resource<T>, ErrorCode>,)>;
 
 /// Tells observers, and the guest.
-fn denied<T: 'static>(mut store: StoreContextMut<'_, Cell>, function: &'static str, request: String) -> Answer<T> {
+fn denied<T: 'static>(
+    mut store: StoreContextMut<'_, Cell>,
+    function: &'static str,
+    request: String,
+) -> Answer<T> {
     let cell = store.data_mut();
     cell.called("sockets", function)?;
     cell.invocation.denied(&Denial::by_host(request));

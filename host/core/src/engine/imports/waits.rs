@@ -12,7 +12,9 @@ use wasmtime_wasi::clocks::HostMonotonicClock as _;
 use wasmtime_wasi::p2::bindings::clocks::monotonic_clock;
 use wasmtime_wasi::p2::bindings::io::poll::{Host as _, HostPollable as _};
 use wasmtime_wasi::p2::bindings::io::streams::{self, Host as _, HostInputStream as _};
-use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, DynPollable, Pollable, StreamResult, subscribe};
+use wasmtime_wasi::p2::{
+    DynInputStream, DynOutputStream, DynPollable, Pollable, StreamResult, subscribe,
+};
 use wasmtime_wasi_http::p2::body::HostIncomingBody;
 use wasmtime_wasi_http::p2::types::HostFutureIncomingResponse;
 
@@ -71,7 +73,8 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     )?;
     streams.func_wrap_async(
         "[method]output-stream.blocking-write-and-flush",
-        |mut store: StoreContextMut<'_, Cell>, (stream, bytes): (Resource<DynOutputStream>, Vec<u8>)| {
+        |mut store: StoreContextMut<'_, Cell>,
+         (stream, bytes): (Resource<DynOutputStream>, Vec<u8>)| {
             Box::new(async move {
                 let cell = store.data_mut();
                 cell.called("streams", "[method]output-stream.blocking-write-and-flush")?;
@@ -105,7 +108,10 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
 }
 
 /// Notes the object that a wait is for which now begins, and returns the cell's table.
-fn waiting<'a>(cell: &'a mut Cell, function: &'static str) -> wasmtime::Result<&'a mut ResourceTable> {
+fn waiting<'a>(
+    cell: &'a mut Cell,
+    function: &'static str,
+) -> wasmtime::Result<&'a mut ResourceTable> {
     cell.called("poll", function)?;
     let awaited = awaited(&mut cell.table);
     cell.awaits(awaited);
@@ -117,7 +123,8 @@ fn awaited(table: &mut ResourceTable) -> Option<Awaited> {
     let mut found = None;
     for object in table.iter_mut() {
         let is_going = object.downcast_ref().is_some_and(Pending::is_going);
-        if is_going || matches!(object.downcast_ref(), Some(HostFutureIncomingResponse::Pending(_))) {
+        if is_going || matches!(object.downcast_ref(), Some(HostFutureIncomingResponse::Pending(_)))
+        {
             return Some(Awaited::Http);
         }
         if object.is::<Timer>() {
@@ -130,18 +137,28 @@ fn awaited(table: &mut ResourceTable) -> Option<Awaited> {
 }
 
 /// An answer of a stream as the guest gets it.
-fn told<T>(table: &mut ResourceTable, answer: StreamResult<T>) -> wasmtime::Result<Result<T, streams::StreamError>> {
+fn told<T>(
+    table: &mut ResourceTable,
+    answer: StreamResult<T>,
+) -> wasmtime::Result<Result<T, streams::StreamError>> {
     answer.map_or_else(|error| table.convert_stream_error(error).map(Err), |answer| Ok(Ok(answer)))
 }
 
 /// Writes zeroes piece by piece: no guest makes the host hold as many as it names.
-async fn zeroes(cell: &mut Cell, stream: &Resource<DynOutputStream>, mut len: u64) -> StreamResult<()> {
+async fn zeroes(
+    cell: &mut Cell,
+    stream: &Resource<DynOutputStream>,
+    mut len: u64,
+) -> StreamResult<()> {
     loop {
         cell.count_host_call().map_err(|stop| wasmtime_wasi::p2::StreamError::Trap(stop.into()))?;
         let piece = len.min(PIECE as u64);
         // Streams that never wait would keep the deadline from being looked at.
         tokio::task::yield_now().await;
-        cell.table.get_mut(stream)?.blocking_write_and_flush(vec![0; piece as usize].into()).await?;
+        cell.table
+            .get_mut(stream)?
+            .blocking_write_and_flush(vec![0; piece as usize].into())
+            .await?;
         len -= piece;
         if len == 0 {
             return Ok(());

@@ -22,13 +22,15 @@ use wasmtime_wasi::p2::{DynOutputStream, OutputStream, Pollable, StreamError, St
 use wasmtime_wasi_http::p2::bindings::http::{outgoing_handler, types};
 use wasmtime_wasi_http::p2::body::HostOutgoingBody;
 use wasmtime_wasi_http::{
-    DEFAULT_FORBIDDEN_HEADERS, Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttp, WasiHttpCtx,
-    WasiHttpCtxView, WasiHttpHooks,
+    DEFAULT_FORBIDDEN_HEADERS, Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttp,
+    WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
 };
 
 use super::http::{STAND_IN, STAND_IN_TYPE, is_sent, tell};
 use crate::defence::{Defence, stands};
-use crate::egress::{self, Admitted, Budget, DEFAULT_SENT, Egress, Outgoing, SendError, Share, Stage, Times};
+use crate::egress::{
+    self, Admitted, Budget, DEFAULT_SENT, Egress, Outgoing, SendError, Share, Stage, Times,
+};
 use crate::engine::cell::{Cell, authorized};
 use crate::engine::host_span::{host_span, note_end, note_request};
 use crate::engine::screening::Screening;
@@ -65,7 +67,11 @@ fn body_stream(
     if let (Ok(stream), Some(state)) = (&stream, &cell.wasi_http) {
         let stream = cell.table.get_mut(stream)?;
         let inner = std::mem::replace(stream, Box::new(SinkOutputStream));
-        *stream = Box::new(BodyStream { inner, held: BytesMut::new(), written: Arc::clone(&state.hooks.written) });
+        *stream = Box::new(BodyStream {
+            inner,
+            held: BytesMut::new(),
+            written: Arc::clone(&state.hooks.written),
+        });
     }
     Ok((stream,))
 }
@@ -201,7 +207,8 @@ impl WasiHttpHooks for Hooks {
         let span = host_span(&self.invocation, "wasi:http", "handle");
         let admitted = self.admit(&head, &span);
         let sending = async move {
-            let done: Box<dyn Future<Output = Result<(), Error>> + Send> = Box::new(std::future::ready(Ok(())));
+            let done: Box<dyn Future<Output = Result<(), Error>> + Send> =
+                Box::new(std::future::ready(Ok(())));
             let (method, target, admitted) = admitted?;
             let Some(mut admitted) = admitted else {
                 whole(body, |bytes| budget.take_sent(bytes as u64)).await?;
@@ -217,7 +224,10 @@ impl WasiHttpHooks for Hooks {
             let outgoing = Outgoing { method, target, headers, body, timeout: None, times };
             let secrets = screening.secrets(Vec::new()).await.map_err(fault)?;
             let response = egress.open(admitted, &budget, outgoing, secrets, latest).await;
-            note_end(&Span::current(), response.as_ref().map(|response| response.status().as_u16()));
+            note_end(
+                &Span::current(),
+                response.as_ref().map(|response| response.status().as_u16()),
+            );
             let response = response.map_err(|error| told(&invocation, error))?;
             Ok((response.map(|body| body.map_err(fault).boxed_unsync()), done))
         };
@@ -227,9 +237,14 @@ impl WasiHttpHooks for Hooks {
 
 impl Hooks {
     /// Counts a request and judges it by its head. Without an admission it is answered by a stand-in, in a dry run.
-    fn admit(&self, head: &Parts, span: &Span) -> Result<(Method, Target, Option<Admitted>), Error> {
+    fn admit(
+        &self,
+        head: &Parts,
+        span: &Span,
+    ) -> Result<(Method, Target, Option<Admitted>), Error> {
         let method = Method::parse(head.method.as_str()).ok_or(Error::HttpRequestMethodInvalid)?;
-        let target = Target::parse(&head.uri.to_string()).map_err(|_| Error::HttpRequestUriInvalid)?;
+        let target =
+            Target::parse(&head.uri.to_string()).map_err(|_| Error::HttpRequestUriInvalid)?;
         if self.screening.world.recorder.is_some() {
             let request = rights::Request::Http { method, target: Cow::Borrowed(&target) };
             authorized(&self.screening.world, &self.rights, &self.invocation, &request)
@@ -267,12 +282,19 @@ fn headers(head: &Parts) -> Vec<(String, Vec<u8>)> {
 fn times(options: Option<RequestOptions>) -> Times {
     options.map_or_else(Times::default, |options| {
         let RequestOptions { connect_timeout, first_byte_timeout, between_bytes_timeout } = options;
-        Times { connect: connect_timeout, first_byte: first_byte_timeout, between_bytes: between_bytes_timeout }
+        Times {
+            connect: connect_timeout,
+            first_byte: first_byte_timeout,
+            between_bytes: between_bytes_timeout,
+        }
     })
 }
 
 /// The whole body, paid for as it comes.
-async fn whole(mut body: WasiBody, mut pay: impl FnMut(usize) -> Result<(), SendError>) -> Result<Bytes, Error> {
+async fn whole(
+    mut body: WasiBody,
+    mut pay: impl FnMut(usize) -> Result<(), SendError>,
+) -> Result<Bytes, Error> {
     let mut whole = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else { continue };
@@ -292,7 +314,9 @@ fn fault(error: SendError) -> Error {
     match error {
         SendError::Denied(_) => Error::HttpRequestDenied,
         SendError::Private(_) => Error::DestinationIpProhibited,
-        SendError::Invalid(problem) => Error::InternalError(Some(format!("the request cannot be sent: {problem}"))),
+        SendError::Invalid(problem) => {
+            Error::InternalError(Some(format!("the request cannot be sent: {problem}")))
+        }
         SendError::Unreachable(_) => Error::DestinationUnavailable,
         SendError::Timeout(Stage::Connect) => Error::ConnectionTimeout,
         SendError::Timeout(Stage::BetweenBytes) => Error::ConnectionReadTimeout,

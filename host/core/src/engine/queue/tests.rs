@@ -12,7 +12,9 @@ type Taking<'a> = Pin<Box<dyn Future<Output = Option<Slot>> + 'a>>;
 /// Tenants have letters. `n` is none.
 fn call(queue: &Arc<Queue>, tenant: char) -> Taking<'_> {
     let name = tenant.to_string();
-    Box::pin(async move { queue.take((tenant != 'n').then_some(name.as_str()), false, None, 0).await })
+    Box::pin(
+        async move { queue.take((tenant != 'n').then_some(name.as_str()), false, None, 0).await },
+    )
 }
 
 /// A call that came with so many bytes.
@@ -51,7 +53,11 @@ fn a_tenant_leaves_as_many_cells_as_it_has() {
         let mut taken = Vec::new();
         for (number, tenant) in calls.chars().enumerate() {
             let slot = now(&queue, tenant.to_ascii_lowercase());
-            assert_eq!(slot.is_some(), tenant.is_ascii_lowercase(), "{cells} cells, {calls}: call {number}");
+            assert_eq!(
+                slot.is_some(),
+                tenant.is_ascii_lowercase(),
+                "{cells} cells, {calls}: call {number}"
+            );
             taken.extend(slot);
         }
         drop(taken);
@@ -92,7 +98,8 @@ fn the_next_cell_is_for_who_has_the_fewest() {
         (2, "an", "nnb", "anb", "bnn"),
     ] {
         let queue = Queue::new(cells);
-        let mut held: Vec<_> = have.chars().map(|tenant| (tenant, now(&queue, tenant).expect(have))).collect();
+        let mut held: Vec<_> =
+            have.chars().map(|tenant| (tenant, now(&queue, tenant).expect(have))).collect();
         let mut line: Vec<_> = wait.chars().map(|tenant| (tenant, call(&queue, tenant))).collect();
         assert!(line.iter_mut().all(|(_, call)| call.now_or_never().is_none()), "{wait}");
         for (number, (ends, next)) in end.chars().zip(next.chars()).enumerate() {
@@ -101,7 +108,9 @@ fn the_next_cell_is_for_who_has_the_fewest() {
             let served: Vec<_> = line
                 .iter_mut()
                 .enumerate()
-                .filter_map(|(place, (_, call))| Some((place, call.now_or_never()?.expect("a cell"))))
+                .filter_map(|(place, (_, call))| {
+                    Some((place, call.now_or_never()?.expect("a cell")))
+                })
                 .collect();
             let mut who = vec![];
             for (place, slot) in served.into_iter().rev() {
@@ -109,7 +118,11 @@ fn the_next_cell_is_for_who_has_the_fewest() {
                 who.push(tenant);
                 held.push((tenant, slot));
             }
-            assert_eq!(who, if next == '-' { vec![] } else { vec![next] }, "{have} {wait} {end}: end {number}");
+            assert_eq!(
+                who,
+                if next == '-' { vec![] } else { vec![next] },
+                "{have} {wait} {end}: end {number}"
+            );
         }
         drop((held, line));
         assert!(is_as_new(&queue, cells), "{have} {wait}");
@@ -120,7 +133,8 @@ fn the_next_cell_is_for_who_has_the_fewest() {
 #[test]
 fn who_leaves_takes_no_cell() {
     let queue = Queue::new(1);
-    let (slot, mut line) = (now(&queue, 'a').expect("a cell"), ['a', 'a', 'b', 'a'].map(|who| call(&queue, who)));
+    let (slot, mut line) =
+        (now(&queue, 'a').expect("a cell"), ['a', 'a', 'b', 'a'].map(|who| call(&queue, who)));
     assert!(line.iter_mut().all(|call| call.now_or_never().is_none()));
     let [first, second, third, mut last] = line;
     drop(first);
@@ -139,7 +153,9 @@ fn a_tenant_leaves_as_many_places_as_it_takes() {
     let _slot = now(&queue, 'n').expect("a cell");
     let fill = |tenant| {
         let calls = std::iter::repeat_with(|| call(&queue, tenant)).take(MAX_WAITING + 1);
-        calls.map_while(|mut call| call.as_mut().now_or_never().is_none().then_some(call)).collect::<Vec<_>>()
+        calls
+            .map_while(|mut call| call.as_mut().now_or_never().is_none().then_some(call))
+            .collect::<Vec<_>>()
     };
     let (hog, other) = (fill('a'), fill('b'));
     assert_eq!((hog.len(), other.len()), (MAX_WAITING / 2, MAX_WAITING / 4));
@@ -154,8 +170,14 @@ fn tenants_that_have_nothing_are_forgotten() {
     let queue = Queue::new(2);
     let kept = now(&queue, 'k');
     for number in 0..10 * NAMES {
-        let slot = queue.take(Some(&number.to_string()), false, None, 0).now_or_never().flatten().expect("a cell");
-        assert!(queue.take(Some(&format!("{number} waits")), false, None, 0).now_or_never().is_none());
+        let slot = queue
+            .take(Some(&number.to_string()), false, None, 0)
+            .now_or_never()
+            .flatten()
+            .expect("a cell");
+        assert!(
+            queue.take(Some(&format!("{number} waits")), false, None, 0).now_or_never().is_none()
+        );
         drop(slot);
     }
     let state = queue.state.lock();
@@ -171,7 +193,9 @@ fn text_that_waits_is_bounded_in_bytes() {
     let queue = Queue::new(1);
     let slot = now(&queue, 'n').expect("a cell");
     let wait = |tenant, text| with_text(&queue, tenant, text);
-    let waits = |call: &mut Taking<'_>| call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending();
+    let waits = |call: &mut Taking<'_>| {
+        call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending()
+    };
     let mut half = wait(Some("a"), WAITING_BYTES / 2);
     assert!(waits(&mut half));
     assert!(!waits(&mut wait(Some("a"), 1)), "a tenant leaves as many as it has");

@@ -70,7 +70,8 @@ impl Background {
             return;
         }
         let shared = Arc::clone(&self.queue);
-        queue.is_worked_on = thread::Builder::new().name("toolcell-optimise".into()).spawn(|| work(shared)).is_ok();
+        queue.is_worked_on =
+            thread::Builder::new().name("toolcell-optimise".into()).spawn(|| work(shared)).is_ok();
         if !queue.is_worked_on {
             let jobs = std::mem::take(&mut queue.jobs);
             drop(queue);
@@ -205,14 +206,20 @@ mod tests {
         let mut queue = Queue::default();
         for tenant in tenants.chars() {
             let tenant = (tenant != '-').then(|| tenant.to_string());
-            assert!(queue.enter(Job { tenant, current: Arc::downgrade(&current), ..job(1) }).is_ok());
+            assert!(
+                queue.enter(Job { tenant, current: Arc::downgrade(&current), ..job(1) }).is_ok()
+            );
         }
-        std::iter::from_fn(|| queue.next()).map(|job| job.tenant.unwrap_or_else(|| "-".into())).collect()
+        std::iter::from_fn(|| queue.next())
+            .map(|job| job.tenant.unwrap_or_else(|| "-".into()))
+            .collect()
     }
 
     #[test]
     fn a_tenant_with_much_to_optimise_has_every_second_turn() {
-        for (waiting, order) in [("aaaaabc", "abacaaa"), ("aaa--bb", "a-a-abb"), ("abab", "abab"), ("---", "---")] {
+        for (waiting, order) in
+            [("aaaaabc", "abacaaa"), ("aaa--bb", "a-a-abb"), ("abab", "abab"), ("---", "---")]
+        {
             assert_eq!(served(waiting), order);
         }
     }

@@ -86,7 +86,10 @@ mod tests {
         let in_flight = current.ready();
         assert_eq!((current.code(), current.last().now_or_never()), (Code::Quick, None));
         current.replace(Arc::new("optimised"));
-        assert_eq!((*in_flight, *current.ready(), current.code()), ("quick", "optimised", Code::Optimised));
+        assert_eq!(
+            (*in_flight, *current.ready(), current.code()),
+            ("quick", "optimised", Code::Optimised)
+        );
         assert_eq!(current.last().now_or_never(), Some(Code::Optimised));
         drop(in_flight);
         assert_eq!(Arc::strong_count(&quick), 1, "the quick code is not freed");
@@ -97,7 +100,10 @@ mod tests {
         let current = Current::quick(Arc::new("quick"), leash().0);
         current.keep();
         current.keep();
-        assert_eq!((*current.ready(), current.last().now_or_never()), ("quick", Some(Code::Unoptimised)));
+        assert_eq!(
+            (*current.ready(), current.last().now_or_never()),
+            ("quick", Some(Code::Unoptimised))
+        );
         let settled = Current::settled(Arc::new("optimised"), Code::Optimised);
         settled.keep();
         assert_eq!((*settled.ready(), settled.code()), ("optimised", Code::Optimised));

@@ -34,7 +34,8 @@ pub(super) fn apply(resources: &Json, parts: &mut [Part]) -> Result<(), ReturnRu
         field: format!("extensions.{NAME}"),
         detail: format!("not valid: {detail}"),
     };
-    let named: Vec<Named> = serde_json::from_str(resources.as_str()).map_err(|error| rule(error.to_string()))?;
+    let named: Vec<Named> =
+        serde_json::from_str(resources.as_str()).map_err(|error| rule(error.to_string()))?;
     for Named { part: index, uri, mime_type } in named {
         let part = parts.get_mut(index).ok_or_else(|| rule(format!("there is no part {index}")))?;
         let (own_type, content) = match part {
@@ -44,7 +45,9 @@ pub(super) fn apply(resources: &Json, parts: &mut [Part]) -> Result<(), ReturnRu
                 (Some(std::mem::take(&mut media.mime_type)), ResourceContent::Bytes { data })
             }
             Part::Resource(_) => return Err(rule(format!("part {index} is named twice"))),
-            Part::ResourceLink { .. } => return Err(rule(format!("part {index} is a link, and has no content"))),
+            Part::ResourceLink { .. } => {
+                return Err(rule(format!("part {index} is a link, and has no content")));
+            }
         };
         *part = Part::Resource(Resource { uri, mime_type: mime_type.or(own_type), content });
     }
@@ -60,7 +63,13 @@ mod tests {
 
     fn parts() -> Vec<Part> {
         let media = Media { mime_type: "application/pdf".into(), data: vec![1, 2] };
-        let link = Part::ResourceLink { uri: "x:y".into(), name: None, description: None, mime_type: None, size: None };
+        let link = Part::ResourceLink {
+            uri: "x:y".into(),
+            name: None,
+            description: None,
+            mime_type: None,
+            size: None,
+        };
         vec![Part::Text { text: "a,b".into() }, Part::Image(media), link]
     }
 

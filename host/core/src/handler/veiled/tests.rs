@@ -10,7 +10,10 @@ use crate::tool_error::{Raised, RaisedKind, Timeout};
 const VALUE: &str = "canary-4711-of-the-test";
 
 fn veiled() -> Veiled {
-    Veiled(Redactor::new(vec![Secret::new(VALUE).unwrap(), Secret::new("1234567890123").unwrap()]).unwrap())
+    Veiled(
+        Redactor::new(vec![Secret::new(VALUE).unwrap(), Secret::new("1234567890123").unwrap()])
+            .unwrap(),
+    )
 }
 
 fn json(text: &str) -> String {
@@ -32,7 +35,10 @@ fn json_stays_json_without_the_value() {
             format!(r#"[{{"{VALUE}":1,"b {VALUE}":2,"c":3}},{{"{VALUE}" : "\\"}}]"#),
             format!(r#"[{{"{mark}":1,"b {mark}'1":2,"c":3}},{{"{mark}":"\\"}}]"#),
         ),
-        (format!(r#"{{"{VALUE}":1,"[redacted]'1":2,"it's":3}}"#), format!(r#"{{"{mark}'2":1,"{mark}'1":2,"it's":3}}"#)),
+        (
+            format!(r#"{{"{VALUE}":1,"[redacted]'1":2,"it's":3}}"#),
+            format!(r#"{{"{mark}'2":1,"{mark}'1":2,"it's":3}}"#),
+        ),
         (format!(r#"{{"{VALUE}":1,"\u005bredacted]":2}}"#), format!("\"{mark}\"")),
         (
             format!(r#"{{"{VALUE}":31415926535897932384626433832795,"\"":-1.50}}"#),
@@ -62,9 +68,16 @@ fn nothing_that_a_tool_says_has_the_value_in_it() {
         Part::Audio(media()),
         Part::Resource(resource(ResourceContent::Text { text: VALUE.into() })),
         Part::Resource(resource(ResourceContent::Bytes { data: VALUE.into() })),
-        Part::ResourceLink { uri: VALUE.into(), name: text(), description: text(), mime_type: text(), size: None },
+        Part::ResourceLink {
+            uri: VALUE.into(),
+            name: text(),
+            description: text(),
+            mime_type: text(),
+            size: None,
+        },
     ];
-    let question = Question::new(VALUE).with_options(with()).with_answer_schema(with()).with_state(with());
+    let question =
+        Question::new(VALUE).with_options(with()).with_answer_schema(with()).with_state(with());
     for mut outcome in [
         Outcome::Ok(output),
         Outcome::Error(HandlerError::new(VALUE).with_data(with())),
@@ -86,13 +99,18 @@ fn nothing_that_a_tool_says_has_the_value_in_it() {
     let faults = [
         of_kind(FaultKind::Pattern { pattern: VALUE.into() }),
         of_kind(FaultKind::Enum { allowed: vec![VALUE.into()], more: 0 }),
-        of_kind(FaultKind::Alternatives { alternatives: vec![FaultKind::Required { member: VALUE.into() }] }),
+        of_kind(FaultKind::Alternatives {
+            alternatives: vec![FaultKind::Required { member: VALUE.into() }],
+        }),
     ];
     for mut error in [
         ToolError::InvalidReturn(ReturnRule::Schema { faults: faults.to_vec() }),
         ToolError::HandlerRaised(raised),
         ToolError::Timeout(Timeout::Fuel { budget: 1, used: 1, stdout: text() }),
-        ToolError::InvalidReturn(ReturnRule::NotJson { field: "value".into(), detail: VALUE.into() }),
+        ToolError::InvalidReturn(ReturnRule::NotJson {
+            field: "value".into(),
+            detail: VALUE.into(),
+        }),
         ToolError::InvalidReturn(ReturnRule::Unreadable { detail: VALUE.into() }),
         ToolError::InvalidReturn(ReturnRule::ReservedHalt { reason: VALUE.into() }),
         ToolError::InvalidReturn(ReturnRule::Schema { faults: vec![fault] }),

@@ -67,8 +67,14 @@ fn what_is_no_store_of_ours_is_refused() {
         ("not a plain file", |file| {
             fs::remove_file(file).unwrap();
             let fifo = rustix::fs::FileType::Fifo;
-            rustix::fs::mknodat(rustix::fs::CWD, file, fifo, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR, 0)
-                .unwrap();
+            rustix::fs::mknodat(
+                rustix::fs::CWD,
+                file,
+                fifo,
+                rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+                0,
+            )
+            .unwrap();
         }),
         ("written by others", |file| {
             fs::set_permissions(file.parent().unwrap(), Permissions::from_mode(0o770)).unwrap();
@@ -80,8 +86,14 @@ fn what_is_no_store_of_ours_is_refused() {
         spoil(&dir.path().join(FILE));
         for _ in 0..2 {
             let error = SqliteStore::open(dir.path()).unwrap_err();
-            assert!(error.is_environment() && error.to_string().contains(needle), "{needle}: {error}");
-            assert!(error.to_string().contains(&dir.path().display().to_string()) && !error.hint().is_empty());
+            assert!(
+                error.is_environment() && error.to_string().contains(needle),
+                "{needle}: {error}"
+            );
+            assert!(
+                error.to_string().contains(&dir.path().display().to_string())
+                    && !error.hint().is_empty()
+            );
         }
         if needle.contains("layout") {
             relabelled(&dir.path().join(FILE), "user_version", 2);
@@ -104,7 +116,10 @@ fn a_store_of_an_earlier_version_is_refused() {
     assert!(error.is_environment() && error.to_string().contains("layout 1"), "{error}");
     assert!(error.hint().contains("move it away"), "{}", error.hint());
     Connection::open(&file).unwrap().pragma_update(None, "user_version", 2).unwrap();
-    assert_eq!(SqliteStore::open(dir.path()).unwrap().get(&notes(), "k").unwrap().unwrap().data, b"value");
+    assert_eq!(
+        SqliteStore::open(dir.path()).unwrap().get(&notes(), "k").unwrap().unwrap().data,
+        b"value"
+    );
 }
 
 /// While one is closed, what the other has just written stays. Seen to fail with the file opened and closed to look at it.
@@ -120,7 +135,10 @@ fn a_store_may_be_open_twice_in_a_process() {
         drop(other);
         let mut child = writer(dir.path(), "1");
         assert!(child.wait().unwrap().success());
-        assert!(store.get(&notes(), "next").unwrap().is_some(), "{round}: it sees what the other process wrote");
+        assert!(
+            store.get(&notes(), "next").unwrap().is_some(),
+            "{round}: it sees what the other process wrote"
+        );
     }
     audit(&store, &notes());
 }
@@ -133,7 +151,9 @@ fn processes_share_a_store() {
     let mut versions = Vec::new();
     for mut child in children {
         let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-        let told = lines.filter_map(|line| line.strip_prefix("acknowledged ")?.rsplit_once(' ')?.1.parse::<u64>().ok());
+        let told = lines.filter_map(|line| {
+            line.strip_prefix("acknowledged ")?.rsplit_once(' ')?.1.parse::<u64>().ok()
+        });
         versions.extend(told);
         assert!(child.wait().unwrap().success());
     }
@@ -154,8 +174,15 @@ fn a_store_that_others_hold_on_to_is_busy() {
     let other = Connection::open(dir.path().join(FILE)).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let busy = store.set(&notes(), "k", b"other", None).unwrap_err();
-    assert!(matches!(&busy, StoreError::Busy(problem) if problem.contains("in use by other processes")), "{busy}");
-    assert_eq!(store.get(&notes(), "k").unwrap().unwrap().data, b"value", "reading waits for no writer");
+    assert!(
+        matches!(&busy, StoreError::Busy(problem) if problem.contains("in use by other processes")),
+        "{busy}"
+    );
+    assert_eq!(
+        store.get(&notes(), "k").unwrap().unwrap().data,
+        b"value",
+        "reading waits for no writer"
+    );
     other.execute_batch("ROLLBACK").unwrap();
     store.set(&notes(), "k", b"other", None).unwrap();
 }
@@ -184,7 +211,9 @@ fn damage_is_never_read() {
             Ok(store) => {
                 for key in 0..20 {
                     match store.get(&notes(), &format!("k{key}")) {
-                        Ok(entry) => assert!(entry.is_none_or(|entry| entry.data == [key; 3000]), "{at}"),
+                        Ok(entry) => {
+                            assert!(entry.is_none_or(|entry| entry.data == [key; 3000]), "{at}")
+                        }
                         Err(StoreError::Unavailable(problem)) => {
                             assert!(problem.contains("damaged"), "{problem}");
                             refused += 1;
@@ -201,7 +230,9 @@ fn damage_is_never_read() {
 /// From now on the file may have this many pages of 4 KiB; 0: as many as there can be. The store has one connection here.
 fn pages(store: &SqliteStore, pages: u32) {
     let pages = if pages == 0 { u32::MAX - 1 } else { pages };
-    let limit = |rows: &Connection| rows.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).map(Ok);
+    let limit = |rows: &Connection| {
+        rows.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).map(Ok)
+    };
     store.database.read(limit).unwrap();
 }
 
@@ -210,14 +241,15 @@ fn pages(store: &SqliteStore, pages: u32) {
 fn a_full_disk_loses_nothing() {
     let (store, _dir) = empty("disk");
     pages(&store, 1024);
-    let acknowledged = (0..1000).find(|at| match store.set(&notes(), &at.to_string(), &[7; 50_000], None) {
-        Ok(_) => false,
-        Err(StoreError::Full(problem)) => {
-            assert!(problem.contains("store.db is full"), "{problem}");
-            true
-        }
-        Err(error) => panic!("{error}"),
-    });
+    let acknowledged =
+        (0..1000).find(|at| match store.set(&notes(), &at.to_string(), &[7; 50_000], None) {
+            Ok(_) => false,
+            Err(StoreError::Full(problem)) => {
+                assert!(problem.contains("store.db is full"), "{problem}");
+                true
+            }
+            Err(error) => panic!("{error}"),
+        });
     let acknowledged = acknowledged.unwrap();
     assert!(acknowledged > 5, "{acknowledged}");
     for _ in 0..3 {
@@ -225,7 +257,10 @@ fn a_full_disk_loses_nothing() {
             let entry = store.get(&notes(), &at.to_string()).unwrap();
             assert_eq!(entry.unwrap().data, [7; 50_000], "{at}");
         }
-        assert!(matches!(store.set(&notes(), "more", &[7; 500_000], None), Err(StoreError::Full(_))));
+        assert!(matches!(
+            store.set(&notes(), "more", &[7; 500_000], None),
+            Err(StoreError::Full(_))
+        ));
     }
     assert!(store.delete(&notes(), "0").unwrap());
     pages(&store, 0);
@@ -254,7 +289,9 @@ fn writes_until_it_is_killed() {
     let store = SqliteStore::open(Path::new(&dir)).unwrap();
     let first = store.get(&notes(), "next").unwrap().map_or(0, |entry| entry.version);
     for at in first..first.saturating_add(values) {
-        let version = store.set(&notes(), &format!("key {}", at % 500), at.to_string().as_bytes(), None).unwrap();
+        let version = store
+            .set(&notes(), &format!("key {}", at % 500), at.to_string().as_bytes(), None)
+            .unwrap();
         println!("\nacknowledged {} {at} {version}", at % 500);
         store.set(&notes(), "next", b"", None).unwrap();
     }
@@ -277,8 +314,13 @@ fn a_killed_process_loses_nothing() {
                 killed = true;
             }
             if let Some(told) = line.unwrap().strip_prefix("acknowledged ") {
-                let [key, value, version] = told.split(' ').collect::<Vec<_>>()[..] else { panic!("{told}") };
-                acknowledged.insert(format!("key {key}"), (value.to_owned(), version.parse::<u64>().unwrap()));
+                let [key, value, version] = told.split(' ').collect::<Vec<_>>()[..] else {
+                    panic!("{told}")
+                };
+                acknowledged.insert(
+                    format!("key {key}"),
+                    (value.to_owned(), version.parse::<u64>().unwrap()),
+                );
                 count += 1;
             }
         }

@@ -23,7 +23,10 @@ impl Model {
         let others = || self.held.iter().filter(|(other, _)| *other != key);
         let bytes: usize = others().map(|(key, held)| key.len() + held.0.len()).sum();
         let size = (bytes + key.len() + data.len()) as u64;
-        if data.len() as u64 > QUOTA.value || size > QUOTA.bytes || others().count() as u64 + 1 > QUOTA.keys {
+        if data.len() as u64 > QUOTA.value
+            || size > QUOTA.bytes
+            || others().count() as u64 + 1 > QUOTA.keys
+        {
             return None;
         }
         let version = said.filter(|said| *said > self.version).unwrap_or_default();
@@ -60,10 +63,12 @@ fn no_namespace_sees_a_foreign_value() {
             let (store, space, model) = (&subject.store, &spaces[at], &mut models[at]);
             model.held.retain(|_, held| held.2 > now);
             let key = format!("{}{}", random.choice(["a", "a/", "b"]).unwrap(), random.u8(..6));
-            let mut data = format!("{:?} {} {round}", space.tenant(), space.component()).into_bytes();
+            let mut data =
+                format!("{:?} {} {round}", space.tenant(), space.component()).into_bytes();
             data.resize(random.usize(..65), b'.');
             let ttl = random.bool().then(|| random.u64(..200));
-            let (end, ttl) = (ttl.map_or(u64::MAX, |ttl| now + ttl), ttl.map(Duration::from_millis));
+            let (end, ttl) =
+                (ttl.map_or(u64::MAX, |ttl| now + ttl), ttl.map(Duration::from_millis));
             let held = model.held.get(&key).cloned();
             match random.u8(..10) {
                 0..4 => {
@@ -72,13 +77,19 @@ fn no_namespace_sees_a_foreign_value() {
                     assert_eq!(version, model.keep(&key, &data, end, version), "{round}");
                 }
                 4..6 => {
-                    let found = store.get(space, &key).unwrap().map(|entry| (entry.data, entry.version));
+                    let found =
+                        store.get(space, &key).unwrap().map(|entry| (entry.data, entry.version));
                     assert_eq!(found, held.map(|held| (held.0, held.1)), "{round}");
                 }
-                6 => assert_eq!(store.delete(space, &key).unwrap(), model.held.remove(&key).is_some(), "{round}"),
+                6 => assert_eq!(
+                    store.delete(space, &key).unwrap(),
+                    model.held.remove(&key).is_some(),
+                    "{round}"
+                ),
                 7..9 => {
                     let actual = held.map(|held| held.1);
-                    let expected = if random.bool() { actual } else { Some(random.u64(..model.version + 2)) };
+                    let expected =
+                        if random.bool() { actual } else { Some(random.u64(..model.version + 2)) };
                     let swapped = kept(store.compare_and_swap(space, &key, expected, &data, ttl));
                     let right = if expected == actual {
                         model.keep(&key, &data, end, swapped.flatten()).map(Some)
@@ -90,7 +101,8 @@ fn no_namespace_sees_a_foreign_value() {
                 _ => {
                     let prefix = random.choice(["", "a", "a/", "b", "c"]).unwrap();
                     let keys = pages(&**store, space, prefix, random.usize(1..6)).unwrap().concat();
-                    let right: Vec<_> = model.held.keys().filter(|key| key.starts_with(prefix)).cloned().collect();
+                    let right: Vec<_> =
+                        model.held.keys().filter(|key| key.starts_with(prefix)).cloned().collect();
                     assert_eq!(keys, right, "{round}");
                 }
             }

@@ -13,11 +13,18 @@ fn swaps_race_and_none_is_lost() {
         let add = || {
             loop {
                 let found = store.get(&space, "count").unwrap();
-                let count =
-                    found.as_ref().map_or(0, |found| std::str::from_utf8(&found.data).unwrap().parse().unwrap());
+                let count = found
+                    .as_ref()
+                    .map_or(0, |found| std::str::from_utf8(&found.data).unwrap().parse().unwrap());
                 let next: u64 = count + 1;
                 let version = found.map(|found| found.version);
-                let swapped = store.compare_and_swap(&space, "count", version, next.to_string().as_bytes(), None);
+                let swapped = store.compare_and_swap(
+                    &space,
+                    "count",
+                    version,
+                    next.to_string().as_bytes(),
+                    None,
+                );
                 if swapped.unwrap().is_some() {
                     return;
                 }
@@ -29,7 +36,10 @@ fn swaps_race_and_none_is_lost() {
             }
         });
         let found = store.get(&space, "count").unwrap().unwrap();
-        assert_eq!((found.data, found.version), ((THREADS * EACH).to_string().into_bytes(), THREADS * EACH));
+        assert_eq!(
+            (found.data, found.version),
+            ((THREADS * EACH).to_string().into_bytes(), THREADS * EACH)
+        );
     }
 }
 

@@ -7,7 +7,9 @@ pub(super) fn audit(store: &SqliteStore, namespace: &Namespace) {
     let (highest, last) = store
         .database
         .read(|rows| {
-            let version = |query| rows.query_row(query, [namespace.name()], |row| row.get::<_, Option<i64>>(0));
+            let version = |query| {
+                rows.query_row(query, [namespace.name()], |row| row.get::<_, Option<i64>>(0))
+            };
             let highest = version("SELECT max(version) FROM entry WHERE namespace = ?1")?;
             Ok(Ok((highest, version("SELECT max(version) FROM last WHERE namespace = ?1")?)))
         })
@@ -104,7 +106,10 @@ fn a_quota_may_become_smaller() {
     }
     let store = store.with_quota(Quota { bytes: 6, keys: 1, value: 9 });
     store.set(&space, "a", b"1234", None).unwrap();
-    assert!(store.set(&space, "a", b"12345", None).is_err() && store.set(&space, "c", b"", None).is_err());
+    assert!(
+        store.set(&space, "a", b"12345", None).is_err()
+            && store.set(&space, "c", b"", None).is_err()
+    );
     assert_eq!(store.get(&space, "b").unwrap().unwrap().data, b"12345");
     audit(&store, &space);
 }

@@ -55,7 +55,8 @@ impl<'a, 'n> Subset<'a, 'n> {
             let problem = format!("more than {MAX_LEVELS} schemas stand inside each other");
             return Err(self.rewrite.changes.refusal(at, &problem));
         }
-        let alternatives = ["anyOf", "oneOf"].into_iter().find_map(|keyword| schema.remove_entry(keyword));
+        let alternatives =
+            ["anyOf", "oneOf"].into_iter().find_map(|keyword| schema.remove_entry(keyword));
         let fields = match alternatives {
             Some((keyword, branches)) => {
                 let at = inside(at, &keyword);
@@ -72,7 +73,12 @@ impl<'a, 'n> Subset<'a, 'n> {
     }
 
     /// Alternatives: what stands beside them goes into each, since nothing may stand beside `anyOf`.
-    fn alternatives(&mut self, mut beside: Fields, branches: &Value, at: &str) -> Result<Fields, ProviderError> {
+    fn alternatives(
+        &mut self,
+        mut beside: Fields,
+        branches: &Value,
+        at: &str,
+    ) -> Result<Fields, ProviderError> {
         let copied = json!(beside).to_string().len();
         let head = head_of(&mut beside);
         let (mut forms, mut nullable) = (Vec::new(), false);
@@ -101,7 +107,10 @@ impl<'a, 'n> Subset<'a, 'n> {
             kinds.retain(|kind| *kind != "integer");
         }
         let head = head_of(&mut schema);
-        let forms = kinds.into_iter().map(|kind| self.typed(&schema, kind, at)).collect::<Result<_, _>>()?;
+        let forms = kinds
+            .into_iter()
+            .map(|kind| self.typed(&schema, kind, at))
+            .collect::<Result<_, _>>()?;
         self.together(&head, forms, nullable, at)
     }
 
@@ -145,7 +154,8 @@ impl<'a, 'n> Subset<'a, 'n> {
         let allowed = |kind: &str| named.as_ref().is_none_or(|types| types.contains(&kind));
         if let Some(values) = values(schema) {
             let kinds = values.iter().map(kind_of);
-            let kinds = kinds.map(|kind| if kind == "integer" && !allowed(kind) { "number" } else { kind });
+            let kinds =
+                kinds.map(|kind| if kind == "integer" && !allowed(kind) { "number" } else { kind });
             let mut listed: Vec<_> = kinds.filter(|kind| allowed(kind)).collect();
             listed.sort_unstable();
             listed.dedup();
@@ -158,10 +168,10 @@ impl<'a, 'n> Subset<'a, 'n> {
         if named.is_some() {
             return (ANY.into_iter().filter(|kind| allowed(kind)).collect(), allowed("null"));
         }
-        let concerned: Vec<_> = schema.keys().filter_map(|keyword| Keyword::of(keyword)?.concerns()).collect();
+        let concerned: Vec<_> =
+            schema.keys().filter_map(|keyword| Keyword::of(keyword)?.concerns()).collect();
         if concerned.is_empty() {
-            let change =
-                "a schema that allowed any value now allows only simple values, lists of simple values, and objects";
+            let change = "a schema that allowed any value now allows only simple values, lists of simple values, and objects";
             self.rewrite.changes.note(at, change, UNTYPED);
             return (ANY.to_vec(), true);
         }
@@ -170,10 +180,16 @@ impl<'a, 'n> Subset<'a, 'n> {
     }
 
     /// What a schema says of values of one type.
-    fn typed(&mut self, schema: &Fields, kind: &'static str, at: &str) -> Result<Fields, ProviderError> {
+    fn typed(
+        &mut self,
+        schema: &Fields,
+        kind: &'static str,
+        at: &str,
+    ) -> Result<Fields, ProviderError> {
         let mut fields = Fields::from_iter([("type".to_owned(), kind.to_uppercase().into())]);
         let head = ["title", "description"].map(|field| schema.get_key_value(field));
-        fields.extend(head.into_iter().flatten().map(|(field, text)| (field.clone(), text.clone())));
+        fields
+            .extend(head.into_iter().flatten().map(|(field, text)| (field.clone(), text.clone())));
         for (keyword, value) in schema {
             let place = inside(at, keyword);
             let known = Keyword::of(keyword);
@@ -183,11 +199,15 @@ impl<'a, 'n> Subset<'a, 'n> {
             match known {
                 // What must be a member is known once the members are.
                 Some(Keyword::Apart | Keyword::Required) => {}
-                Some(Keyword::Kept(_)) => drop(fields.entry(keyword.as_str()).or_insert_with(|| value.clone())),
+                Some(Keyword::Kept(_)) => {
+                    drop(fields.entry(keyword.as_str()).or_insert_with(|| value.clone()))
+                }
                 Some(Keyword::Values) => self.values(&mut fields, keyword, value, kind, &place),
                 Some(Keyword::Bound) => self.bound(&mut fields, schema, keyword, kind, &place),
                 Some(Keyword::Members) => self.members(&mut fields, value, &place)?,
-                Some(Keyword::Items) => drop(fields.insert("items".into(), self.convert(value, &place)?)),
+                Some(Keyword::Items) => {
+                    drop(fields.insert("items".into(), self.convert(value, &place)?))
+                }
                 Some(Keyword::Format) if is_format(kind, value) => {
                     fields.insert("format".into(), value.clone());
                 }
@@ -197,7 +217,10 @@ impl<'a, 'n> Subset<'a, 'n> {
                     self.rewrite.changes.note(&place, change, NO_SUCH);
                 }
                 Some(Keyword::Flag(_)) if *value == json!(false) => {}
-                Some(Keyword::Closed(_) | Keyword::Format | Keyword::Flag(_) | Keyword::Said(_)) | None => {
+                Some(
+                    Keyword::Closed(_) | Keyword::Format | Keyword::Flag(_) | Keyword::Said(_),
+                )
+                | None => {
                     self.rewrite.say(&mut fields, keyword, value, &place, NO_SUCH);
                 }
             }
@@ -206,7 +229,8 @@ impl<'a, 'n> Subset<'a, 'n> {
             self.required(&mut fields, schema, at);
         }
         if kind == "array" && !fields.contains_key("items") {
-            let simple = ["object", "string", "number", "boolean"].map(|kind| json!({"type": kind.to_uppercase()}));
+            let simple = ["object", "string", "number", "boolean"]
+                .map(|kind| json!({"type": kind.to_uppercase()}));
             fields.insert("items".into(), json!({"anyOf": simple}));
             let change = "its items are now simple values or objects only";
             self.rewrite.changes.note(at, change, "an array must say what its items are");
@@ -214,13 +238,22 @@ impl<'a, 'n> Subset<'a, 'n> {
         Ok(fields)
     }
 
-    fn members(&mut self, fields: &mut Fields, members: &Value, at: &str) -> Result<(), ProviderError> {
+    fn members(
+        &mut self,
+        fields: &mut Fields,
+        members: &Value,
+        at: &str,
+    ) -> Result<(), ProviderError> {
         let mut converted = Fields::new();
         for (name, schema) in members.as_object().into_iter().flatten() {
             let place = inside(at, name);
             if *schema == json!(false) {
                 let reason = "Gemini cannot express the schema `false`";
-                self.rewrite.changes.note(&place, "left out; the host still refuses this member", reason);
+                self.rewrite.changes.note(
+                    &place,
+                    "left out; the host still refuses this member",
+                    reason,
+                );
             } else {
                 let member = self.convert(schema, &place)?;
                 converted.insert(name.clone(), member);
@@ -236,8 +269,9 @@ impl<'a, 'n> Subset<'a, 'n> {
     fn required(&mut self, fields: &mut Fields, schema: &Fields, at: &str) {
         let names = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
         let members = fields.get("properties");
-        let is_member =
-            |name: &Value| members.zip(name.as_str()).is_some_and(|(members, name)| members.get(name).is_some());
+        let is_member = |name: &Value| {
+            members.zip(name.as_str()).is_some_and(|(members, name)| members.get(name).is_some())
+        };
         let (members, others): (Vec<_>, Vec<_>) = names.into_iter().partition(is_member);
         if !members.is_empty() {
             fields.insert("required".into(), members.into());
@@ -250,22 +284,37 @@ impl<'a, 'n> Subset<'a, 'n> {
 
     /// `enum` and `const`: a list of strings can be said, anything else in words.
     fn values(&mut self, fields: &mut Fields, keyword: &str, value: &Value, kind: &str, at: &str) {
-        let listed = if let ("enum", Value::Array(listed)) = (keyword, value) { listed } else { &vec![value.clone()] };
+        let listed = if let ("enum", Value::Array(listed)) = (keyword, value) {
+            listed
+        } else {
+            &vec![value.clone()]
+        };
         let listed: Vec<_> = listed.iter().filter(|value| kind_of(value) == kind).collect();
-        let sayable = kind == "string" && !listed.is_empty() && listed.iter().all(|value| **value != json!(""));
-        let says_all = kind == "boolean" && listed.contains(&&json!(true)) && listed.contains(&&json!(false));
+        let sayable = kind == "string"
+            && !listed.is_empty()
+            && listed.iter().all(|value| **value != json!(""));
+        let says_all =
+            kind == "boolean" && listed.contains(&&json!(true)) && listed.contains(&&json!(false));
         if sayable && !fields.contains_key("enum") {
             fields.insert("enum".into(), json!(listed));
         } else if !says_all {
-            self.rewrite.say(fields, keyword, value, at, "a schema can have one `enum`, of non-empty strings");
+            self.rewrite.say(
+                fields,
+                keyword,
+                value,
+                at,
+                "a schema can have one `enum`, of non-empty strings",
+            );
         }
     }
 
     /// A bound that does not count itself: for integers the next one, for others the looser one and words.
     fn bound(&mut self, fields: &mut Fields, schema: &Fields, keyword: &str, kind: &str, at: &str) {
-        let (field, step) = if keyword == "exclusiveMinimum" { ("minimum", 1) } else { ("maximum", -1) };
+        let (field, step) =
+            if keyword == "exclusiveMinimum" { ("minimum", 1) } else { ("maximum", -1) };
         let Some(value) = schema.get(keyword) else { return };
-        let next = value.as_i64().filter(|_| kind == "integer").and_then(|bound| bound.checked_add(step));
+        let next =
+            value.as_i64().filter(|_| kind == "integer").and_then(|bound| bound.checked_add(step));
         let bound = next.map_or_else(|| value.clone(), Value::from);
         let is_tighter = |own: &Value| {
             if step > 0 { own.as_f64() > bound.as_f64() } else { own.as_f64() < bound.as_f64() }

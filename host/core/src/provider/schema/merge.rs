@@ -5,11 +5,17 @@ use serde_json::{Map, Value, json};
 use super::{Rewrite, inside};
 
 /// Keywords that mean something where they stand only, or nothing to a reader.
-const LEFT_BEHIND: [&str; 7] = ["$defs", "definitions", "$schema", "$id", "id", "$anchor", "$comment"];
+const LEFT_BEHIND: [&str; 7] =
+    ["$defs", "definitions", "$schema", "$id", "id", "$anchor", "$comment"];
 
 impl Rewrite<'_, '_> {
     /// Adds a schema that must hold too. What cannot be written in one keyword is said in the description.
-    pub(in crate::provider) fn merge(&mut self, into: &mut Map<String, Value>, other: Map<String, Value>, at: &str) {
+    pub(in crate::provider) fn merge(
+        &mut self,
+        into: &mut Map<String, Value>,
+        other: Map<String, Value>,
+        at: &str,
+    ) {
         for (keyword, value) in other {
             match into.get_mut(&keyword) {
                 _ if LEFT_BEHIND.contains(&keyword.as_str()) => {}
@@ -17,7 +23,13 @@ impl Rewrite<'_, '_> {
                 Some(held) if *held == value => {}
                 Some(held) => {
                     if let Err(value) = combine(&keyword, held, value) {
-                        self.say(into, &keyword, &value, &inside(at, &keyword), "it is given two different values");
+                        self.say(
+                            into,
+                            &keyword,
+                            &value,
+                            &inside(at, &keyword),
+                            "it is given two different values",
+                        );
                     }
                 }
             }
@@ -45,7 +57,9 @@ fn combine(keyword: &str, held: &mut Value, other: Value) -> Result<(), Value> {
                 }
             }
         }
-        ("enum", Value::Array(held), Value::Array(other)) if held.iter().any(|value| other.contains(value)) => {
+        ("enum", Value::Array(held), Value::Array(other))
+            if held.iter().any(|value| other.contains(value)) =>
+        {
             held.retain(|value| other.contains(value));
         }
         ("type", _, other) => match common_types(held, &other) {
@@ -81,7 +95,8 @@ fn combine(keyword: &str, held: &mut Value, other: Value) -> Result<(), Value> {
 
 /// Puts inner schemas into one `allOf`. The rewriting merges them when it reaches them.
 fn both(held: &mut Value, other: Value) {
-    match held.as_object_mut().filter(|held| held.len() == 1).and_then(|held| held.get_mut("allOf")) {
+    match held.as_object_mut().filter(|held| held.len() == 1).and_then(|held| held.get_mut("allOf"))
+    {
         Some(Value::Array(all)) if all.contains(&other) => {}
         Some(Value::Array(all)) => all.push(other),
         _ => *held = json!({"allOf": [held.take(), other]}),
@@ -92,12 +107,15 @@ fn both(held: &mut Value, other: Value) {
 fn common_types(one: &Value, other: &Value) -> Option<Value> {
     let list = |value: &Value| match value {
         Value::Array(list) => list.clone(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => vec![value.clone()],
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            vec![value.clone()]
+        }
     };
     let (one, other) = (list(one), list(other));
     // An integer is a number.
-    let allows =
-        |types: &[Value], kind: &Value| types.contains(kind) || kind == "integer" && types.contains(&json!("number"));
+    let allows = |types: &[Value], kind: &Value| {
+        types.contains(kind) || kind == "integer" && types.contains(&json!("number"))
+    };
     let mut common: Vec<_> = one.iter().filter(|kind| allows(&other, kind)).cloned().collect();
     for kind in other {
         if allows(&one, &kind) && !common.contains(&kind) {

@@ -29,7 +29,9 @@ impl Rewrite<'_, '_> {
             }
         }
         if fitting.len() < 2 {
-            let only = fitting.pop().ok_or_else(|| self.changes.refusal(&at, "no object can fit any alternative"))?;
+            let only = fitting
+                .pop()
+                .ok_or_else(|| self.changes.refusal(&at, "no object can fit any alternative"))?;
             *open = followed;
             self.merge(object, only, &at);
             return Ok(());
@@ -51,7 +53,9 @@ impl Rewrite<'_, '_> {
 /// Every member of every branch, in all the forms that it has there.
 fn members(branches: &[Schema]) -> Schema {
     let mut members: Map<String, Value> = Map::new();
-    for (name, schema) in branches.iter().filter_map(|branch| branch.get("properties")?.as_object()).flatten() {
+    for (name, schema) in
+        branches.iter().filter_map(|branch| branch.get("properties")?.as_object()).flatten()
+    {
         let forms = members.entry(name.as_str()).or_insert_with(|| json!([]));
         if let Value::Array(forms) = forms
             && !forms.contains(schema)
@@ -69,7 +73,8 @@ fn members(branches: &[Schema]) -> Schema {
 }
 
 fn required_by_all(branches: &[Schema]) -> Vec<Value> {
-    let lists = branches.iter().map(|branch| branch.get("required").and_then(Value::as_array).cloned());
+    let lists =
+        branches.iter().map(|branch| branch.get("required").and_then(Value::as_array).cloned());
     let both = |mut one: Vec<Value>, other: Vec<Value>| {
         one.retain(|name| other.contains(name));
         one

@@ -30,13 +30,17 @@ fn recursion_is_cut_with_a_note() {
     // A circle without a value between is no reason to refuse.
     for circle in ["#/$defs/Round", "#"] {
         let (_, notes) = gemini(json!({"$ref": circle})).unwrap();
-        assert!(notes.iter().any(|pointer| pointer.starts_with("/parameters")), "{circle}: {notes:?}");
+        assert!(
+            notes.iter().any(|pointer| pointer.starts_with("/parameters")),
+            "{circle}: {notes:?}"
+        );
     }
 }
 
 #[test]
 fn a_bad_tool_does_not_take_the_list_away() {
-    let tool = |name: &str, schema: Value| Definition::new(name, "").unwrap().with_parameters(schema);
+    let tool =
+        |name: &str, schema: Value| Definition::new(name, "").unwrap().with_parameters(schema);
     let bad = [
         tool("nowhere", json!({"properties": {"a": {"$ref": "#/$defs/missing"}}})),
         tool("none", json!({"type": "object", "not": {}})),
@@ -45,12 +49,18 @@ fn a_bad_tool_does_not_take_the_list_away() {
     for provider in Provider::ALL {
         let given = [&bad[0], &good, &bad[1], &good];
         let Converted { value, notes } = provider.definitions(given).unwrap();
-        let list = if provider == Provider::Gemini { &value[0]["functionDeclarations"] } else { &value };
-        let left_out: Vec<_> = notes.iter().filter(|note| note.change.contains("left out of the list")).collect();
+        let list =
+            if provider == Provider::Gemini { &value[0]["functionDeclarations"] } else { &value };
+        let left_out: Vec<_> =
+            notes.iter().filter(|note| note.change.contains("left out of the list")).collect();
         let listed = list.as_array().unwrap().len();
         assert_eq!(listed + left_out.len(), 4, "{provider}: {value} {notes:?}");
         assert!(value.to_string().contains("good") && left_out.len() >= 2, "{provider}: {notes:?}");
-        assert_eq!(left_out.last().map(|note| (&*note.tool, &*note.pointer)), Some(("good", "/name")), "{provider}");
+        assert_eq!(
+            left_out.last().map(|note| (&*note.tool, &*note.pointer)),
+            Some(("good", "/name")),
+            "{provider}"
+        );
         // Nothing is left of a list, or of a page of one.
         assert!(provider.definitions([&bad[1]]).is_err(), "{provider}");
         let Converted { value, notes } = provider.page([&bad[1]]);
@@ -71,7 +81,8 @@ fn an_image_without_bytes_is_told_in_every_form() {
                 !value.contains(r#""""#) && value.contains("of 0 bytes (application/octet-stream)"),
                 "{case}: {value}"
             );
-            let reasons: Vec<_> = notes.iter().map(|note| (note.pointer.as_str(), note.reason.as_str())).collect();
+            let reasons: Vec<_> =
+                notes.iter().map(|note| (note.pointer.as_str(), note.reason.as_str())).collect();
             assert_eq!(reasons, [("/parts/0", "it has no bytes")], "{case}");
         }
     }
@@ -81,9 +92,18 @@ fn an_image_without_bytes_is_told_in_every_form() {
         Part::Image(media(b"a")),
         Part::Audio(media(b"a")),
         Part::Resource(Resource { uri: uri(), mime_type: Some(" ".into()), content: bytes }),
-        Part::ResourceLink { uri: uri(), name: None, description: None, mime_type: Some(String::new()), size: None },
+        Part::ResourceLink {
+            uri: uri(),
+            name: None,
+            description: None,
+            mime_type: Some(String::new()),
+            size: None,
+        },
     ] {
-        let sent = Provider::Mcp.results(&[Message::new("c", "draw", "").with_part(part)]).value.to_string();
+        let sent = Provider::Mcp
+            .results(&[Message::new("c", "draw", "").with_part(part)])
+            .value
+            .to_string();
         assert!(sent.contains(r#""mimeType":"application/octet-stream""#), "{sent}");
     }
 }

@@ -94,14 +94,21 @@ fn counted(bound: u64, unit: LengthUnit) -> String {
     format!("{bound} {}", if bound == 1 { unit.trim_end_matches('s') } else { &unit })
 }
 
-fn expected<const N: usize>(f: &mut fmt::Formatter<'_>, bounds: [Option<String>; N]) -> fmt::Result {
+fn expected<const N: usize>(
+    f: &mut fmt::Formatter<'_>,
+    bounds: [Option<String>; N],
+) -> fmt::Result {
     write!(f, "expected {}", bounds.into_iter().flatten().collect::<Vec<_>>().join(" and "))
 }
 
 fn list(allowed: &[Value], more: usize) -> String {
     let shown = allowed.iter().map(Value::to_string);
     let rest = (more > 0).then(|| {
-        if allowed.is_empty() { "one of the schema's values".to_owned() } else { format!("one of {more} more") }
+        if allowed.is_empty() {
+            "one of the schema's values".to_owned()
+        } else {
+            format!("one of {more} more")
+        }
     });
     shown.chain(rest).collect::<Vec<_>>().join(" or ")
 }
@@ -116,5 +123,9 @@ fn article(name: &str) -> String {
 
 /// A text cut after so many characters, with a sign that it was.
 pub(crate) fn shorten(text: &str, most: usize) -> String {
-    if text.chars().count() <= most { text.to_owned() } else { text.chars().take(most).chain(['…']).collect() }
+    if text.chars().count() <= most {
+        text.to_owned()
+    } else {
+        text.chars().take(most).chain(['…']).collect()
+    }
 }

@@ -18,7 +18,9 @@ fn lines_are_those_of_a_denial() {
         "kv list notes/",
     ] {
         let request = Request::parse(asked).unwrap();
-        let Decision::Denied(denial) = Rights::default().allows(&request) else { panic!("{asked}") };
+        let Decision::Denied(denial) = Rights::default().allows(&request) else {
+            panic!("{asked}")
+        };
         assert_eq!(Suggestion::of(&request).lines(), [denial.grant.expect("a grant")], "{asked}");
     }
 }
@@ -26,14 +28,27 @@ fn lines_are_those_of_a_denial() {
 /// A guest may ask for anything, also for what looks like the end of a line and a grant of everything.
 #[test]
 fn a_strangers_words_grant_nothing() {
-    for name in ["a\"]\nhttp = [\"https://evil.example\"]\n#", "'''", "\"", "x = 1 }, y", "", "\\", "\u{202e}", "]]"] {
-        for asked in [format!("secret {name}"), format!("reveal {name}"), format!("kv write k{name}")] {
+    for name in [
+        "a\"]\nhttp = [\"https://evil.example\"]\n#",
+        "'''",
+        "\"",
+        "x = 1 }, y",
+        "",
+        "\\",
+        "\u{202e}",
+        "]]",
+    ] {
+        for asked in
+            [format!("secret {name}"), format!("reveal {name}"), format!("kv write k{name}")]
+        {
             let Ok(request) = Request::parse(&asked) else { continue };
             let lines = Suggestion::of(&request).lines();
-            let table: toml::Table = lines.join("\n").parse().unwrap_or_else(|error| panic!("{error}: {lines:?}"));
+            let table: toml::Table =
+                lines.join("\n").parse().unwrap_or_else(|error| panic!("{error}: {lines:?}"));
             assert_eq!((table.len(), table.contains_key("http")), (1, false), "{lines:?}");
             let lines = Suggestion::of(&request).to_paste();
-            let table: toml::Table = lines.join("\n").parse().unwrap_or_else(|error| panic!("{error}: {lines:?}"));
+            let table: toml::Table =
+                lines.join("\n").parse().unwrap_or_else(|error| panic!("{error}: {lines:?}"));
             assert!(!table.contains_key("http"), "{lines:?}");
         }
     }
@@ -58,7 +73,10 @@ fn pasted_lines_are_complete() {
         (&["reveal key"], "secrets = { key = { from = { env = \"key\" } } }\nreveal = [\"key\"]"),
         (&["secret key"], r#"secrets = { key = { for = "…", from = { env = "key" } } }"#),
         (&["environment LANG"], r#"environment = { LANG = "…" }"#),
-        (&["GET http://127.0.0.1:80/x"], r#"http = [{ rule = "GET http://127.0.0.1/x", private = ["127.0.0.1/32"] }]"#),
+        (
+            &["GET http://127.0.0.1:80/x"],
+            r#"http = [{ rule = "GET http://127.0.0.1/x", private = ["127.0.0.1/32"] }]"#,
+        ),
         (
             &["GET http://localhost/"],
             r#"http = [{ rule = "GET http://localhost/", private = ["127.0.0.1/32", "::1/128"] }]"#,
@@ -106,9 +124,14 @@ fn what_leads_to_credentials_or_to_everything_is_warned_of() {
 #[test]
 fn kinds_stand_once() {
     let mut both = Suggestion::default();
-    for asked in ["kv read b", "GET https://b.example/", "kv read a", "GET https://a.example/", "kv read a"] {
+    for asked in
+        ["kv read b", "GET https://b.example/", "kv read a", "GET https://a.example/", "kv read a"]
+    {
         both.add(&Request::parse(asked).unwrap());
     }
-    let expected = ["http = [\"GET https://a.example/\", \"GET https://b.example/\"]", "kv = [\"read a\", \"read b\"]"];
+    let expected = [
+        "http = [\"GET https://a.example/\", \"GET https://b.example/\"]",
+        "kv = [\"read a\", \"read b\"]",
+    ];
     assert_eq!(both.lines(), expected);
 }

@@ -17,9 +17,19 @@ fn ask(book: &mut Book, again: Again, now: Instant) -> (u64, UnboundedReceiver<T
     ask_of("t", book, again, now).unwrap()
 }
 
-fn ask_of(tool: &str, book: &mut Book, again: Again, now: Instant) -> Result<(u64, UnboundedReceiver<Told>), Refusal> {
+fn ask_of(
+    tool: &str,
+    book: &mut Book,
+    again: Again,
+    now: Instant,
+) -> Result<(u64, UnboundedReceiver<Told>), Refusal> {
     let call = ToolCall::new("1", tool, "{}");
-    let mut invocation = Invocation::aside(call, Value::Null, CallContext::default(), Limits::default().with_log(100));
+    let mut invocation = Invocation::aside(
+        call,
+        Value::Null,
+        CallContext::default(),
+        Limits::default().with_log(100),
+    );
     invocation.abort = AbortSignal::new();
     book.ask(What::Call, Arc::new(invocation), again, now)
 }
@@ -37,7 +47,9 @@ fn handed_over(book: &mut Book) -> Vec<String> {
 fn end(answer: &mut UnboundedReceiver<Told>) -> &'static str {
     match answer.try_recv() {
         Ok(Told::End(Reply::Answer(_))) => "answered",
-        Ok(Told::End(Reply::Lost(CallResult::ToolError(ToolError::HandlerExit(Exit::Died))))) => "died",
+        Ok(Told::End(Reply::Lost(CallResult::ToolError(ToolError::HandlerExit(Exit::Died))))) => {
+            "died"
+        }
         Ok(Told::End(Reply::Lost(CallResult::Refusal(Refusal::Restarting { .. })))) => "refused",
         Ok(Told::End(Reply::Lost(_))) => "lost",
         Ok(Told::Started | Told::Said(_)) => "news",
@@ -65,7 +77,11 @@ fn what_a_dead_child_had_ends_and_what_waits_is_the_next_ones() {
     book.abort(first);
     assert_eq!(bury(&mut book, now), Phase::Starting);
     assert_eq!([end(&mut had), end(&mut twice), end(&mut waits)], ["died", "open", "open"]);
-    assert_eq!(handed_over(&mut book), ["ask 2", "ask 3"], "once more comes before what came later");
+    assert_eq!(
+        handed_over(&mut book),
+        ["ask 2", "ask 3"],
+        "once more comes before what came later"
+    );
     assert!(!book.is_open(first) && book.is_open(second) && book.is_open(third));
     bury(&mut book, now);
     assert_eq!([end(&mut twice), end(&mut waits)], ["died", "died"], "not a third time");
@@ -86,7 +102,10 @@ fn who_leaves_is_forgotten_at_once_or_given_up_by_the_child() {
     assert!(book.leave(second).0);
     assert_eq!(handed_over(&mut book), ["abort 3", "cancel 3"]);
     bury(&mut book, now);
-    assert!(!book.is_open(second) && handed_over(&mut book).is_empty(), "no caller waits: it is not asked again");
+    assert!(
+        !book.is_open(second) && handed_over(&mut book).is_empty(),
+        "no caller waits: it is not asked again"
+    );
     book.leave(second);
     book.end(second, Reply::died()).tell();
 }
@@ -128,13 +147,19 @@ fn there_is_a_bound_on_what_is_open_and_on_what_is_said() {
     assert!(book.about(number, &line(0)).is_none(), "the child does not have it yet");
     handed_over(&mut book);
     assert!(book.about(number, &line(99)).is_some() && book.about(77, &line(0)).is_none());
-    assert!(book.leave(number).1.is_some() && book.about(number, &line(0)).is_none(), "no asker hears it");
+    assert!(
+        book.leave(number).1.is_some() && book.about(number, &line(0)).is_none(),
+        "no asker hears it"
+    );
     drop(told);
     let kept: Vec<_> = (1..MAX_OPEN).map(|_| ask(&mut book, Again::Never, now)).collect();
     let call = ToolCall::new("1", "t", "{}");
     let aside = Invocation::aside(call, Value::Null, CallContext::default(), Limits::default());
     let refused = book.ask(What::Call, Arc::new(aside), Again::Never, now);
-    assert_eq!((refused.err().map(|refusal| refusal.kind()), kept.len()), (Some("overloaded"), MAX_OPEN - 1));
+    assert_eq!(
+        (refused.err().map(|refusal| refusal.kind()), kept.len()),
+        (Some("overloaded"), MAX_OPEN - 1)
+    );
 }
 
 /// Source: docs/threat-model.md, row 87.
@@ -145,12 +170,20 @@ fn no_kind_of_news_is_at_the_cost_of_another_and_what_is_left_out_counts_as_lost
     handed_over(&mut book);
     let long = || Some("x".repeat(1 << 20));
     let kept = |book: &mut Book, said: &Said| book.about(number, said).is_some();
-    let progress =
-        (0..9).filter(|_| kept(&mut book, &Said::Progress { done: 1, total: None, message: long() })).count();
+    let progress = (0..9)
+        .filter(|_| kept(&mut book, &Said::Progress { done: 1, total: None, message: long() }))
+        .count();
     let denial = Denial { layer: Layer::Tool, request: "GET".into(), grant: Some("http".into()) };
     let lines = (0..41).filter(|_| kept(&mut book, &line(9))).count();
     assert_eq!((progress, lines, kept(&mut book, &Said::Denied(denial))), (7, 40, true));
-    let lost = book.open[&number].asker.as_ref().unwrap().invocation.meter.log_bytes_lost.load(Ordering::Relaxed);
+    let lost = book.open[&number]
+        .asker
+        .as_ref()
+        .unwrap()
+        .invocation
+        .meter
+        .log_bytes_lost
+        .load(Ordering::Relaxed);
     assert_eq!(lost, 10, "the last line");
 }
 
@@ -162,7 +195,9 @@ fn a_tool_whose_calls_a_child_never_survives_is_not_called_again() {
         handed_over(book);
         Ok::<_, Refusal>((number, told))
     };
-    let answered = |book: &mut Book, number| book.end(number, Reply::Answer(Answer::Faults(Vec::new()))).tell();
+    let answered = |book: &mut Book, number| {
+        book.end(number, Reply::Answer(Answer::Faults(Vec::new()))).tell()
+    };
     for death in 1..=DEATHS {
         let (bad, _told) = asked(&mut book, "bad").unwrap();
         let (slow, _told) = asked(&mut book, "slow").unwrap();
@@ -196,7 +231,8 @@ fn what_is_an_askers_leaves_the_book_before_it_is_dropped() {
     let (mut book, now) = book();
     let asked = |book: &mut Book| {
         let call = ToolCall::new("1", "t", "{}");
-        let mut invocation = Invocation::aside(call, Value::Null, CallContext::default(), Limits::default());
+        let mut invocation =
+            Invocation::aside(call, Value::Null, CallContext::default(), Limits::default());
         invocation.events = Arc::new(CallEvents::new(Events::to(Arc::new(Bomb))));
         let invocation = Arc::new(invocation);
         let held = Arc::downgrade(&invocation);
@@ -218,7 +254,11 @@ fn what_is_an_askers_leaves_the_book_before_it_is_dropped() {
     let (_, asker) = book.leave(number);
     assert_eq!(held(), 1);
     fenced(|| drop(asker));
-    assert_eq!((held(), book.is_open(number)), (0, true), "the child has it, and nothing of who asked is kept");
+    assert_eq!(
+        (held(), book.is_open(number)),
+        (0, true),
+        "the child has it, and nothing of who asked is kept"
+    );
 }
 
 /// Or a child could end calls that wait for another one.

@@ -57,7 +57,9 @@ fn what_is_anothers_takes_the_steps_of_what_there_is_not() {
     let options = ArtifactOptions::default().with_lifetime(LIFETIME);
     let store = Store::open(place.path(), options, Arc::new(looks.clone())).expect("a store");
     let [acme, globex] = ["acme", "globex"].map(Some);
-    let put = |tenant, text: &str| store.put(tenant, text.as_bytes(), None, "text/plain").expect("room").id;
+    let put = |tenant, text: &str| {
+        store.put(tenant, text.as_bytes(), None, "text/plain").expect("room").id
+    };
     let (expired, unknown) = (put(acme, "old"), "0".repeat(64));
     looks.clock.advance(LIFETIME);
     let kept = put(Some("initech"), "new");
@@ -67,10 +69,11 @@ fn what_is_anothers_takes_the_steps_of_what_there_is_not() {
     let unread = place.path().join(directory_of(Some("initech"))).join(&kept);
     fs::remove_file(&unread).and_then(|()| fs::create_dir(&unread)).expect("a place");
     let steps = |tenant, id: &str| {
-        let ask: [&dyn Fn() -> Result<(), ArtifactError>; 3] =
-            [&|| store.info(tenant, id).map(drop), &|| store.artifact(tenant, id).map(drop), &|| {
-                store.remove(tenant, id)
-            }];
+        let ask: [&dyn Fn() -> Result<(), ArtifactError>; 3] = [
+            &|| store.info(tenant, id).map(drop),
+            &|| store.artifact(tenant, id).map(drop),
+            &|| store.remove(tenant, id),
+        ];
         ask.map(|ask| {
             let before = looks.count.load(Ordering::Relaxed);
             let refused = ask().expect_err("it is not this tenant's").to_string();
@@ -84,7 +87,11 @@ fn what_is_anothers_takes_the_steps_of_what_there_is_not() {
     }
     // The tenant's own look is seen.
     assert!(store.info(acme, &expired).is_err() && !file.exists());
-    assert!(store.artifact(Some("initech"), &kept).is_err_and(|error| !matches!(error, ArtifactError::NotFound)));
+    assert!(
+        store
+            .artifact(Some("initech"), &kept)
+            .is_err_and(|error| !matches!(error, ArtifactError::NotFound))
+    );
 }
 
 /// Of a tenant that does not come back, of one that is not served any more, and what the store did not write.
@@ -94,7 +101,9 @@ fn what_has_expired_is_swept_from_the_disk() {
     let (place, clock) = (tempfile::tempdir().expect("a place"), ManualClock::new());
     let options = ArtifactOptions::default().with_lifetime(LIFETIME);
     let store = Store::open(place.path(), options, Arc::new(clock.clone())).expect("a store");
-    let put = |tenant, text: &str| store.put(Some(tenant), text.as_bytes(), None, "text/plain").expect("room").id;
+    let put = |tenant, text: &str| {
+        store.put(Some(tenant), text.as_bytes(), None, "text/plain").expect("room").id
+    };
     let directory = |tenant| place.path().join(directory_of(Some(tenant)));
     let files = |tenant| fs::read_dir(directory(tenant)).map_or(0, Iterator::count);
     for number in 0..20 {
@@ -145,6 +154,9 @@ fn a_sweep_removes_a_bounded_number_of_files() {
     clock.advance(options.lifetime);
     for expected in [5, 0] {
         store.sweep_up_to(25);
-        assert_eq!(store.tenants.lock().values().map(|tenant| tenant.kept.len()).sum::<usize>(), expected);
+        assert_eq!(
+            store.tenants.lock().values().map(|tenant| tenant.kept.len()).sum::<usize>(),
+            expected
+        );
     }
 }

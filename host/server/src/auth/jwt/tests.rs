@@ -32,8 +32,7 @@ fn token(pair: &Ed25519KeyPair, header: &Value, claims: &Value) -> String {
 /// Good claims, with one changed.
 fn claims(name: &str, value: Value) -> Value {
     let now = jsonwebtoken::get_current_timestamp();
-    let mut claims =
-        json!({"iss": ISSUER, "aud": AUDIENCE, "sub": "ada", "tenant": "acme", "exp": now + 600, "scope": "a tools"});
+    let mut claims = json!({"iss": ISSUER, "aud": AUDIENCE, "sub": "ada", "tenant": "acme", "exp": now + 600, "scope": "a tools"});
     claims[name] = value;
     claims
 }
@@ -43,7 +42,8 @@ fn a_token_is_its_issuers_for_this_server_and_in_time() {
     let (pair, now) = (pair(1), jsonwebtoken::get_current_timestamp());
     let issuer = JwtIssuer::from_jwks(ISSUER, AUDIENCE, &jwks(&pair)).unwrap().with_scope("tools");
     let header = json!({"alg": "EdDSA", "kid": "one", "typ": "at+jwt"});
-    let principal = |header: &Value, claims: &Value| issuer.principal_of(&token(&pair, header, claims));
+    let principal =
+        |header: &Value, claims: &Value| issuer.principal_of(&token(&pair, header, claims));
     let good = principal(&header, &claims("extra", json!(1))).unwrap();
     assert_eq!((good.tenant(), good.id()), (Some("acme"), "sub:https://issuer.example#ada"));
     assert!(principal(&header, &claims("aud", json!([AUDIENCE, "https://other.example"]))).is_ok());
@@ -64,7 +64,10 @@ fn a_token_is_its_issuers_for_this_server_and_in_time() {
         let refused = principal(&header, &claims(name, value.clone()));
         assert_eq!(refused, Err(AuthError::Unauthenticated), "{name}: {value}");
     }
-    assert_eq!(principal(&header, &claims("scope", json!("toolsx a"))), Err(AuthError::InsufficientScope));
+    assert_eq!(
+        principal(&header, &claims("scope", json!("toolsx a"))),
+        Err(AuthError::InsufficientScope)
+    );
     for (name, value) in [
         ("kid", json!("two")),
         ("kid", Value::Null),
@@ -74,15 +77,28 @@ fn a_token_is_its_issuers_for_this_server_and_in_time() {
     ] {
         let mut header = header.clone();
         header[name] = value.clone();
-        assert_eq!(principal(&header, &claims("x", json!(1))), Err(AuthError::Unauthenticated), "{name}: {value}");
+        assert_eq!(
+            principal(&header, &claims("x", json!(1))),
+            Err(AuthError::Unauthenticated),
+            "{name}: {value}"
+        );
     }
     let good = token(&pair, &header, &claims("x", json!(1)));
     let (message, signature) = good.rsplit_once('.').unwrap();
     let foreign = token(&self::pair(2), &header, &claims("x", json!(1)));
     let (head, _) = message.split_once('.').unwrap();
-    let other_claims = format!("{head}.{}.{signature}", encoded(claims("tenant", json!("globex")).to_string()));
+    let other_claims =
+        format!("{head}.{}.{signature}", encoded(claims("tenant", json!("globex")).to_string()));
     let long = format!("{good}{}", "x".repeat(MAX_TOKEN));
-    for bad in [foreign, message.to_owned(), format!("{message}."), other_claims, long, String::new(), "..".into()] {
+    for bad in [
+        foreign,
+        message.to_owned(),
+        format!("{message}."),
+        other_claims,
+        long,
+        String::new(),
+        "..".into(),
+    ] {
         assert_eq!(issuer.principal_of(&bad), Err(AuthError::Unauthenticated), "{bad:.200}");
     }
 }
@@ -122,7 +138,8 @@ fn a_token_with_two_meanings_is_refused() {
 #[test]
 fn an_audience_is_compared_without_its_spelling() {
     let pair = pair(1);
-    let issuer = JwtIssuer::from_jwks(ISSUER, "https://Tools.example:443/mcp/", &jwks(&pair)).unwrap();
+    let issuer =
+        JwtIssuer::from_jwks(ISSUER, "https://Tools.example:443/mcp/", &jwks(&pair)).unwrap();
     let header = json!({"alg": "EdDSA", "kid": "one"});
     for (aud, expected) in [
         (json!("https://tools.example/mcp"), true),
@@ -136,7 +153,8 @@ fn an_audience_is_compared_without_its_spelling() {
         (json!({"https://tools.example/mcp": true}), false),
         (Value::Null, false),
     ] {
-        let accepted = issuer.principal_of(&token(&pair, &header, &claims("aud", aud.clone()))).is_ok();
+        let accepted =
+            issuer.principal_of(&token(&pair, &header, &claims("aud", aud.clone()))).is_ok();
         assert_eq!(accepted, expected, "{aud}");
     }
 }
@@ -149,22 +167,38 @@ fn of_two_keys_of_one_id_the_one_that_fits_is_used() {
     let curve = EcdsaKeyPair::from_pkcs8(algorithm, document.as_ref(), &random).unwrap();
     let (x, y) = curve.public_key().as_ref()[1..].split_at(32);
     let ec = json!({"kty": "EC", "crv": "P-256", "x": encoded(x), "y": encoded(y), "kid": "one"});
-    let okp = |number: u8| serde_json::from_str::<Value>(&jwks(&pair(number))).unwrap()["keys"][0].clone();
+    let okp = |number: u8| {
+        serde_json::from_str::<Value>(&jwks(&pair(number))).unwrap()["keys"][0].clone()
+    };
     let by_ed = token(&pair(1), &json!({"alg": "EdDSA", "kid": "one"}), &claims("x", json!(1)));
-    let message =
-        format!("{}.{}", encoded(r#"{"alg": "ES256", "kid": "one"}"#), encoded(claims("x", json!(1)).to_string()));
+    let message = format!(
+        "{}.{}",
+        encoded(r#"{"alg": "ES256", "kid": "one"}"#),
+        encoded(claims("x", json!(1)).to_string())
+    );
     let by_ec = format!("{message}.{}", encoded(curve.sign(&random, message.as_bytes()).unwrap()));
     for keys in [[okp(1), ec.clone()], [ec, okp(1)]] {
         let set = json!({"keys": keys}).to_string();
-        let read = [JwtIssuer::from_jwks(ISSUER, AUDIENCE, &set), JwtIssuer::from_published(ISSUER, AUDIENCE, &set)];
+        let read = [
+            JwtIssuer::from_jwks(ISSUER, AUDIENCE, &set),
+            JwtIssuer::from_published(ISSUER, AUDIENCE, &set),
+        ];
         for issuer in read.map(Result::unwrap) {
-            assert!(issuer.principal_of(&by_ed).is_ok() && issuer.principal_of(&by_ec).is_ok(), "{set}");
+            assert!(
+                issuer.principal_of(&by_ed).is_ok() && issuer.principal_of(&by_ec).is_ok(),
+                "{set}"
+            );
             assert!(issuer.has_key_of(&by_ed) && issuer.has_key_of(&by_ec));
             let only = issuer.with_algorithms(["ES256"]).unwrap();
-            assert!(only.principal_of(&by_ed).is_err() && only.principal_of(&by_ec).is_ok(), "{set}");
+            assert!(
+                only.principal_of(&by_ed).is_err() && only.principal_of(&by_ec).is_ok(),
+                "{set}"
+            );
         }
     }
-    let error = JwtIssuer::from_jwks(ISSUER, AUDIENCE, &json!({"keys": [okp(1), okp(2)]}).to_string()).unwrap_err();
+    let error =
+        JwtIssuer::from_jwks(ISSUER, AUDIENCE, &json!({"keys": [okp(1), okp(2)]}).to_string())
+            .unwrap_err();
     assert_eq!(
         error.to_string(),
         "the key `one` cannot be used: another key has the same `kid` and the same algorithm"
@@ -179,10 +213,15 @@ fn keys_that_cannot_check_a_signature_are_refused() {
         (json!({"keys": []}).to_string(), "no key for signatures"),
         (set(json!({"kty": "oct", "k": "c2VjcmV0", "kid": "a"})), "`a` cannot be used"),
         (
-            set(json!({"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA", "alg": "RS256", "kid": "a"})),
+            set(
+                json!({"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA", "alg": "RS256", "kid": "a"}),
+            ),
             "`a` cannot be used",
         ),
-        (set(json!({"kty": "OKP", "crv": "Ed25519", "x": "AA", "use": "enc"})), "no key for signatures"),
+        (
+            set(json!({"kty": "OKP", "crv": "Ed25519", "x": "AA", "use": "enc"})),
+            "no key for signatures",
+        ),
     ] {
         let error = JwtIssuer::from_jwks(ISSUER, AUDIENCE, &jwks).unwrap_err().to_string();
         assert!(error.contains(problem), "{jwks}: {error}");

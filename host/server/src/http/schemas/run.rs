@@ -84,7 +84,13 @@ pub(in crate::http) enum Event {
     ToolDenied { id: String, denial: Denial },
     /// The call has ended.
     #[schema(title = "ToolExecutionCompleted")]
-    ToolExecutionCompleted { id: String, name: String, result: Outcome, usage: Usage, parent: Option<String> },
+    ToolExecutionCompleted {
+        id: String,
+        name: String,
+        result: Outcome,
+        usage: Usage,
+        parent: Option<String>,
+    },
     /// The result as text for the model.
     #[schema(title = "ToolResultEncoded")]
     ToolResultEncoded { id: String, content: String },

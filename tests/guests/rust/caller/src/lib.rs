@@ -4,7 +4,8 @@ use toolcell_guest::{Failure, tool, tools};
 use wasip2::cli::stdout;
 use wasip2::http::outgoing_handler::handle;
 use wasip2::http::types::{
-    Fields, FutureIncomingResponse, IncomingBody, Method, OutgoingBody, OutgoingRequest, Scheme, http_error_code,
+    Fields, FutureIncomingResponse, IncomingBody, Method, OutgoingBody, OutgoingRequest, Scheme,
+    http_error_code,
 };
 use wasip2::io::streams::StreamError;
 
@@ -103,7 +104,9 @@ fn uploader(authority: String, bytes: usize) -> Result<String, Failure> {
         for at in (0..bytes).step_by(PIECE.len()) {
             let piece = &PIECE[..PIECE.len().min(bytes - at)];
             stream.blocking_write_and_flush(piece).map_err(|error| match error {
-                StreamError::LastOperationFailed(error) => Failure::new(format!("{:?}", http_error_code(&error))),
+                StreamError::LastOperationFailed(error) => {
+                    Failure::new(format!("{:?}", http_error_code(&error)))
+                }
                 StreamError::Closed => fault("closed"),
             })?;
         }

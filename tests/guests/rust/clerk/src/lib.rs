@@ -65,10 +65,15 @@ fn take(words: &[&str], held: &mut Vec<File>) -> io::Result<String> {
             Ok(seen.into_iter().collect::<Vec<_>>().join(" "))
         }
         ["write", at, count] => fs::write(path(at), bytes(count)).map(done),
-        ["append", at, count] => {
-            OpenOptions::new().append(true).create(true).open(path(at))?.write_all(&bytes(count)).map(done)
+        ["append", at, count] => OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path(at))?
+            .write_all(&bytes(count))
+            .map(done),
+        ["resize", at, size] => {
+            OpenOptions::new().write(true).open(path(at))?.set_len(size.parse().unwrap()).map(done)
         }
-        ["resize", at, size] => OpenOptions::new().write(true).open(path(at))?.set_len(size.parse().unwrap()).map(done),
         ["hold", at, count] => {
             let mut file = File::create(path(at))?;
             file.write_all(&bytes(count))?;
@@ -89,11 +94,15 @@ fn take(words: &[&str], held: &mut Vec<File>) -> io::Result<String> {
         ["remove", at] => fs::remove_file(path(at)).map(done),
         ["rename", from, to] => fs::rename(path(from), path(to)).map(done),
         ["link", from, to] => fs::hard_link(path(from), path(to)).map(done),
-        #[expect(deprecated, reason = "the one way to make a symbolic link that is stable on this platform")]
+        #[expect(
+            deprecated,
+            reason = "the one way to make a symbolic link that is stable on this platform"
+        )]
         ["symlink", target, at] => fs::soft_link(target, path(at)).map(done),
         ["follow", at] => fs::read_link(path(at)).map(|target| target.display().to_string()),
         ["list", at] => {
-            let names = fs::read_dir(path(at))?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+            let names = fs::read_dir(path(at))?
+                .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
             let mut names = names.collect::<io::Result<Vec<_>>>()?;
             names.sort();
             Ok(names.join(" "))
@@ -101,12 +110,17 @@ fn take(words: &[&str], held: &mut Vec<File>) -> io::Result<String> {
         ["times", at, seconds] => {
             let seconds: i64 = seconds.parse().unwrap();
             let since = Duration::from_secs(seconds.unsigned_abs());
-            let time = if seconds < 0 { UNIX_EPOCH.checked_sub(since) } else { UNIX_EPOCH.checked_add(since) };
+            let time = if seconds < 0 {
+                UNIX_EPOCH.checked_sub(since)
+            } else {
+                UNIX_EPOCH.checked_add(since)
+            };
             let Some(time) = time else { return Ok("no time".into()) };
             OpenOptions::new().write(true).open(path(at))?.set_modified(time).map(done)
         }
         ["environment"] => {
-            let mut all: Vec<_> = std::env::vars().map(|(name, value)| format!("{name}={value}")).collect();
+            let mut all: Vec<_> =
+                std::env::vars().map(|(name, value)| format!("{name}={value}")).collect();
             all.sort();
             Ok(all.join(" "))
         }
@@ -121,7 +135,9 @@ fn take(words: &[&str], held: &mut Vec<File>) -> io::Result<String> {
             File::open("/dev/urandom")?.read_exact(&mut bytes)?;
             Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
         }
-        ["date"] => Ok(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos().to_string()),
+        ["date"] => {
+            Ok(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos().to_string())
+        }
         ["waits"] => {
             let (date, began) = (SystemTime::now(), Instant::now());
             (0..3_000_000_u64).map(black_box).sum::<u64>();

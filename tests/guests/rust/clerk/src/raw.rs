@@ -2,7 +2,9 @@
 
 use wasip2::clocks::wall_clock::Datetime;
 use wasip2::filesystem::preopens::get_directories;
-use wasip2::filesystem::types::{Descriptor, DescriptorFlags, ErrorCode, NewTimestamp, OpenFlags, PathFlags};
+use wasip2::filesystem::types::{
+    Descriptor, DescriptorFlags, ErrorCode, NewTimestamp, OpenFlags, PathFlags,
+};
 use wasip2::io::streams::{OutputStream, StreamError};
 
 /// What came of a step, or the name of its error. None for a step of another kind.
@@ -24,25 +26,44 @@ fn taken(words: &[&str], held: &mut Vec<OutputStream>) -> Option<Result<String, 
         // When it was read, changed, and changed in its name or times: nanoseconds.
         ["stamps", how, at] => on(at, |dir, path| {
             let found = dir.stat_at(flags(how), path)?;
-            Ok(stamps([found.data_access_timestamp, found.data_modification_timestamp, found.status_change_timestamp]))
+            Ok(stamps([
+                found.data_access_timestamp,
+                found.data_modification_timestamp,
+                found.status_change_timestamp,
+            ]))
         }),
         ["own-stamps", at] => on(at, |dir, path| {
             let found = opened(dir, path, OpenFlags::empty(), DescriptorFlags::READ)?.stat()?;
-            Ok(stamps([found.data_access_timestamp, found.data_modification_timestamp, found.status_change_timestamp]))
+            Ok(stamps([
+                found.data_access_timestamp,
+                found.data_modification_timestamp,
+                found.status_change_timestamp,
+            ]))
         }),
         ["stamp", how, at, seconds, nanoseconds] => on(at, |dir, path| {
-            dir.set_times_at(flags(how), path, time(seconds, nanoseconds), time(seconds, nanoseconds))
+            dir.set_times_at(
+                flags(how),
+                path,
+                time(seconds, nanoseconds),
+                time(seconds, nanoseconds),
+            )
         })
         .map(done),
         ["own-stamp", at, seconds, nanoseconds] => on(at, |dir, path| {
-            let file = opened(dir, path, OpenFlags::empty(), DescriptorFlags::READ | DescriptorFlags::WRITE)?;
+            let file = opened(
+                dir,
+                path,
+                OpenFlags::empty(),
+                DescriptorFlags::READ | DescriptorFlags::WRITE,
+            )?;
             file.set_times(time(seconds, nanoseconds), time(seconds, nanoseconds))
         })
         .map(done),
         ["target", at] => on(at, |dir, path| dir.readlink_at(path)),
-        ["truncate", at] => {
-            on(at, |dir, path| opened(dir, path, OpenFlags::TRUNCATE, DescriptorFlags::READ).map(drop)).map(done)
-        }
+        ["truncate", at] => on(at, |dir, path| {
+            opened(dir, path, OpenFlags::TRUNCATE, DescriptorFlags::READ).map(drop)
+        })
+        .map(done),
         // So many directories in each other, without a path that grows.
         ["deepen", at, levels] => on(at, |dir, path| {
             let mut here = opened(dir, path, OpenFlags::DIRECTORY, DescriptorFlags::READ)?;
@@ -66,18 +87,29 @@ fn taken(words: &[&str], held: &mut Vec<OutputStream>) -> Option<Result<String, 
         // A write that fails, and what the host says of it.
         ["failure", at, bytes] => on(at, |dir, path| {
             let file = opened(dir, path, OpenFlags::CREATE, DescriptorFlags::WRITE)?;
-            let written = file.write_via_stream(0)?.blocking_write_and_flush(&vec![b'x'; bytes.parse().unwrap()]);
-            let Err(StreamError::LastOperationFailed(error)) = written else { return Ok("done".to_owned()) };
+            let written =
+                file.write_via_stream(0)?
+                    .blocking_write_and_flush(&vec![b'x'; bytes.parse().unwrap()]);
+            let Err(StreamError::LastOperationFailed(error)) = written else {
+                return Ok("done".to_owned());
+            };
             Ok(error.to_debug_string())
         }),
         // One stream through a file that is written and cut off meanwhile, waiting as a program of its own does.
         ["stream", at, ref then @ ..] => on(at, |dir, path| {
-            let file = opened(dir, path, OpenFlags::empty(), DescriptorFlags::READ | DescriptorFlags::WRITE)?;
+            let file = opened(
+                dir,
+                path,
+                OpenFlags::empty(),
+                DescriptorFlags::READ | DescriptorFlags::WRITE,
+            )?;
             let stream = file.read_via_stream(0)?;
             let ready = stream.subscribe();
             let mut seen = Vec::new();
             for word in then {
-                let count = |prefix| word.strip_prefix(prefix).and_then(|count: &str| count.parse::<u64>().ok());
+                let count = |prefix| {
+                    word.strip_prefix(prefix).and_then(|count: &str| count.parse::<u64>().ok())
+                };
                 if let Some(count) = count("blocking-") {
                     seen.push(text(stream.blocking_read(count)));
                 } else if let Some(count) = count("read-") {
@@ -105,7 +137,10 @@ fn text(read: Result<Vec<u8>, StreamError>) -> String {
 }
 
 /// Does something with a directory that the host gave, and what is left of a path below its name.
-fn on<T>(at: &str, step: impl FnOnce(&Descriptor, &str) -> Result<T, ErrorCode>) -> Result<T, ErrorCode> {
+fn on<T>(
+    at: &str,
+    step: impl FnOnce(&Descriptor, &str) -> Result<T, ErrorCode>,
+) -> Result<T, ErrorCode> {
     for (dir, name) in get_directories() {
         if let Some(path) = at.strip_prefix(name.as_str()) {
             return step(&dir, path.strip_prefix('/').unwrap_or(path));
@@ -122,7 +157,12 @@ fn flags(how: &str) -> PathFlags {
     }
 }
 
-fn opened(dir: &Descriptor, path: &str, open: OpenFlags, mode: DescriptorFlags) -> Result<Descriptor, ErrorCode> {
+fn opened(
+    dir: &Descriptor,
+    path: &str,
+    open: OpenFlags,
+    mode: DescriptorFlags,
+) -> Result<Descriptor, ErrorCode> {
     dir.open_at(PathFlags::SYMLINK_FOLLOW, if path.is_empty() { "." } else { path }, open, mode)
 }
 
@@ -132,6 +172,7 @@ fn time(seconds: &str, nanoseconds: &str) -> NewTimestamp {
 }
 
 fn stamps(times: [Option<Datetime>; 3]) -> String {
-    let nanoseconds = |time: Datetime| u128::from(time.seconds) * 1_000_000_000 + u128::from(time.nanoseconds);
+    let nanoseconds =
+        |time: Datetime| u128::from(time.seconds) * 1_000_000_000 + u128::from(time.nanoseconds);
     times.map(|time| time.map_or("none".to_owned(), |time| nanoseconds(time).to_string())).join(" ")
 }

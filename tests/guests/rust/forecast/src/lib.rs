@@ -60,7 +60,8 @@ fn forecast(args: Args) -> Result<String, Failure> {
         .map_err(|error| Failure::new(format!("cannot read /data/unit.txt: {error}")))?;
     let token = secrets::get("forecast_token")?;
     let scope = if hours == Hours::All { "all" } else { "day" };
-    let request = http::get("http://127.0.0.1:65535/forecast").query("city", &city).query("hours", scope);
+    let request =
+        http::get("http://127.0.0.1:65535/forecast").query("city", &city).query("hours", scope);
     let response = request.query("day", &day).secret(&token).send()?;
     let answer = response.text();
     kv::set(&format!("forecasts/{day}"), answer.as_bytes())?;

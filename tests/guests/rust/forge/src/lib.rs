@@ -42,7 +42,8 @@ impl Dice {
 
 /// What the host has switched off is left out seven times of eight, so that most of what is made gets as far as it can.
 fn config(dice: &mut Dice) -> Config {
-    let mut config = Config { max_instructions: 400, max_memories: 2, max_tables: 4, ..Config::default() };
+    let mut config =
+        Config { max_instructions: 400, max_memories: 2, max_tables: 4, ..Config::default() };
     if !dice.roll().is_multiple_of(8) {
         config.exceptions_enabled = false;
         config.gc_enabled = false;
@@ -81,7 +82,10 @@ fn made(kind: Kind, dice: &mut Dice, base: Option<Vec<u8>>) -> Result<Vec<u8>, F
 /// Makes one binary from a seed, in base64.
 #[tool]
 fn forge(kind: Kind, seed: u64, base: Option<String>) -> Result<String, Failure> {
-    let base = base.map(|base| STANDARD.decode(base)).transpose().map_err(|error| Failure::new(error.to_string()))?;
+    let base = base
+        .map(|base| STANDARD.decode(base))
+        .transpose()
+        .map_err(|error| Failure::new(error.to_string()))?;
     Ok(STANDARD.encode(made(kind, &mut Dice(seed), base)?))
 }
 

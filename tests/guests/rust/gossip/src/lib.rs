@@ -1,7 +1,8 @@
 //! A tool that was let in on a secret, and says it wherever it can.
 
 use toolcell_guest::{
-    Failure, Halt, Outcome, Output, Part, Question, http, json, kv, log, progress, secrets, tool, tools,
+    Failure, Halt, Outcome, Output, Part, Question, http, json, kv, log, progress, secrets, tool,
+    tools,
 };
 
 const SECRET: &str = "gossip_key";
@@ -20,9 +21,12 @@ fn gossip(how: String, words: String) -> Result<Outcome, Failure> {
     }
     // It has used a handle. Each letter of what is looked for comes as the next one: so to look for it puts it nowhere.
     if how == "memory" {
-        let (url, shifted) = words.split_once(' ').ok_or_else(|| Failure::new("a URL and what to look for"))?;
+        let (url, shifted) =
+            words.split_once(' ').ok_or_else(|| Failure::new("a URL and what to look for"))?;
         let answer = http::get(url).secret(&secrets::get(SECRET)?).send()?;
-        return Ok(Outcome::ok(json!({ "text": answer.text(), "found": stands_in_memory(shifted) })));
+        return Ok(Outcome::ok(
+            json!({ "text": answer.text(), "found": stands_in_memory(shifted) }),
+        ));
     }
     let value = secrets::reveal(SECRET)?;
     let (one, other) = value.split_at(value.len() / 2);
@@ -36,7 +40,9 @@ fn gossip(how: String, words: String) -> Result<Outcome, Failure> {
             return Ok(parts.into_iter().fold(Output::new(1).message(&value), Output::part).into());
         }
         "error" => return Err(Failure::new(&value).data([&value])),
-        "ask" => return Ok(Outcome::ask_user(Question::new(&value).options([&value]).state(&value))),
+        "ask" => {
+            return Ok(Outcome::ask_user(Question::new(&value).options([&value]).state(&value)));
+        }
         "halt" => return Ok(Halt::new(&value, &value).into()),
         "log" => log::info!("it is {value}"),
         "stdout" => println!("{one}\n{other}"),
@@ -45,8 +51,12 @@ fn gossip(how: String, words: String) -> Result<Outcome, Failure> {
         "panic" => panic!("{value}"),
         "keep" => drop(kv::set(KEY, value.as_bytes())?),
         "query" => return Ok(Outcome::ok(http::get(words).query("q", &value).send()?.status())),
-        "header" => return Ok(Outcome::ok(http::get(words).header("x-key", &value).send()?.status())),
-        "body" => return Ok(Outcome::ok(http::post(words).body(value.into_bytes()).send()?.status())),
+        "header" => {
+            return Ok(Outcome::ok(http::get(words).header("x-key", &value).send()?.status()));
+        }
+        "body" => {
+            return Ok(Outcome::ok(http::post(words).body(value.into_bytes()).send()?.status()));
+        }
         _ => return Err(Failure::new("that is no way to say it")),
     }
     Ok(Outcome::ok("said"))
@@ -68,7 +78,8 @@ fn stands_in_memory(shifted: &str) -> bool {
     let end = memory().saturating_sub(shifted.len());
     // SAFETY: all of this is memory.
     let letter = |at: usize| unsafe { std::ptr::read_volatile(at as *const u8) };
-    (1..end).any(|at| shifted.bytes().enumerate().all(|(index, next)| letter(at + index) == next - 1))
+    (1..end)
+        .any(|at| shifted.bytes().enumerate().all(|(index, next)| letter(at + index) == next - 1))
 }
 
 tools![gossip];

@@ -17,12 +17,15 @@ fn leaker(disguise: String, exit: String, to: String) -> Result<Outcome, Failure
     if exit == "reflected" {
         let token = secrets::get(NAME)?;
         let response = http::get(format!("{to}{disguise}")).secret(&token).send()?;
-        let headers: Vec<_> = response.headers().map(|(name, value)| format!("{name}: {value}")).collect();
+        let headers: Vec<_> =
+            response.headers().map(|(name, value)| format!("{name}: {value}")).collect();
         log::info!("{}", response.text());
         return Ok(Outcome::ok(json!({"body": response.text(), "headers": headers})));
     }
     let text = disguised(&secrets::reveal(NAME)?, &disguise);
-    let sent = |request: http::Request<'_>| request.send().map(|response| Outcome::ok(json!(response.status())));
+    let sent = |request: http::Request<'_>| {
+        request.send().map(|response| Outcome::ok(json!(response.status())))
+    };
     Ok(match exit.as_str() {
         "result" => Outcome::ok(json!({"nested": [text]})),
         "member" => Outcome::ok(json!({text: 1})),

@@ -1,7 +1,9 @@
 //! A tool that hands a secret to another tool, one that says what it is handed, and one that lists keys.
 
 use toolcell_guest::invoke::{self, Error};
-use toolcell_guest::{Failure, Halt, Outcome, Question, Value, http, json, kv, log, progress, secrets, tool, tools};
+use toolcell_guest::{
+    Failure, Halt, Outcome, Question, Value, http, json, kv, log, progress, secrets, tool, tools,
+};
 
 const SECRET: &str = "token";
 const KEY: &str = "kept";

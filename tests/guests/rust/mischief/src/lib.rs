@@ -4,7 +4,9 @@ use std::hint::black_box;
 use std::io::Write as _;
 use std::time::Duration;
 
-use toolcell_guest::{Context, Failure, Outcome, Output, abort, budget, json, log, progress, tool, tools};
+use toolcell_guest::{
+    Context, Failure, Outcome, Output, abort, budget, json, log, progress, tool, tools,
+};
 
 /// Never ends.
 #[tool]
@@ -113,8 +115,11 @@ fn pours(byte: u8, millions: u32) -> u32 {
 /// What the cell lets a tool see of the machine.
 #[tool]
 fn looks_around() -> Outcome {
-    let directory = std::fs::read_dir("/").map(|entries| entries.count()).map_err(|error| error.kind().to_string());
-    let written = std::fs::write("/tmp/mischief", "was here").map_err(|error| error.kind().to_string());
+    let directory = std::fs::read_dir("/")
+        .map(|entries| entries.count())
+        .map_err(|error| error.kind().to_string());
+    let written =
+        std::fs::write("/tmp/mischief", "was here").map_err(|error| error.kind().to_string());
     let mut line = String::new();
     let read = std::io::stdin().read_line(&mut line).unwrap_or(usize::MAX);
     Outcome::ok(json!({

@@ -18,8 +18,9 @@ fn probe(address: String) -> Vec<String> {
         ("send", &|| UdpSocket::bind(any)?.send_to(b"out", to).map(drop)),
         ("resolve", &resolved),
     ];
-    let told =
-        |result: io::Result<()>| result.map_or_else(|error| format!("{:?}", error.kind()), |()| "done".to_owned());
+    let told = |result: io::Result<()>| {
+        result.map_or_else(|error| format!("{:?}", error.kind()), |()| "done".to_owned())
+    };
     tries.iter().map(|(name, attempt)| format!("{name}: {}", told(attempt()))).collect()
 }
 

@@ -49,7 +49,9 @@ fn name(error: &io::Error) -> String {
     let number = |linux, wasi| if cfg!(target_family = "wasm") { wasi } else { linux };
     let known = |raw| ERRORS.iter().find(|(_, linux, wasi)| number(*linux, *wasi) == raw);
     match error.raw_os_error() {
-        Some(raw) => known(raw).map_or_else(|| format!("error {raw}"), |(name, ..)| (*name).to_owned()),
+        Some(raw) => {
+            known(raw).map_or_else(|| format!("error {raw}"), |(name, ..)| (*name).to_owned())
+        }
         None => format!("{:?}", error.kind()),
     }
 }
@@ -98,7 +100,9 @@ impl Place {
                 self.file(name)?.read_to_end(&mut bytes)?;
                 Ok(shown(&bytes))
             }
-            ["write", name, text] => self.file(name)?.write(&bytes(text)).map(|count| count.to_string()),
+            ["write", name, text] => {
+                self.file(name)?.write(&bytes(text)).map(|count| count.to_string())
+            }
             ["seek", name, from, by] => {
                 let by = by.parse::<i64>().expect("a number");
                 let to = match from {
@@ -121,7 +125,9 @@ impl Place {
             ["stamps", path] => {
                 let found = fs::metadata(self.at(path))?;
                 let since = |time: io::Result<std::time::SystemTime>| {
-                    time.map(|time| time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
+                    time.map(|time| {
+                        time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+                    })
                 };
                 Ok(format!("{} {}", since(found.accessed())?, since(found.modified())?))
             }
@@ -138,16 +144,22 @@ impl Place {
             ["mv", from, to] => fs::rename(self.at(from), self.at(to)).and_then(done),
             ["cp", from, to] => fs::copy(self.at(from), self.at(to)).map(|bytes| bytes.to_string()),
             ["ln", from, to] => fs::hard_link(self.at(from), self.at(to)).and_then(done),
-            #[allow(deprecated, reason = "the one way to make a symbolic link that is stable on every platform")]
+            #[allow(
+                deprecated,
+                reason = "the one way to make a symbolic link that is stable on every platform"
+            )]
             ["link", target, path] => fs::soft_link(target, self.at(path)).and_then(done),
-            ["follow", path] => fs::read_link(self.at(path)).map(|target| target.display().to_string()),
+            ["follow", path] => {
+                fs::read_link(self.at(path)).map(|target| target.display().to_string())
+            }
             ["ls", path] => {
                 let entry = |entry: io::Result<fs::DirEntry>| {
                     let entry = entry?;
                     let kind = kind(&entry.file_type()?);
                     Ok(format!("{}:{kind}", entry.file_name().to_string_lossy()))
                 };
-                let mut names = fs::read_dir(self.at(path))?.map(entry).collect::<io::Result<Vec<_>>>()?;
+                let mut names =
+                    fs::read_dir(self.at(path))?.map(entry).collect::<io::Result<Vec<_>>>()?;
                 names.sort();
                 Ok(names.join(" "))
             }

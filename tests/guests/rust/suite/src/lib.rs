@@ -30,17 +30,23 @@ fn test_audio_content() -> Output {
 /// The fixture of an embedded resource.
 #[tool]
 fn test_embedded_resource() -> Output {
-    of(Part::resource("test://embedded-resource", "text/plain", "This is an embedded resource content."))
+    of(Part::resource(
+        "test://embedded-resource",
+        "text/plain",
+        "This is an embedded resource content.",
+    ))
 }
 
 /// The fixture of several kinds of content.
 #[tool]
 fn test_multiple_content_types() -> Output {
-    of(Part::text("Multiple content types test:")).part(Part::image("image/png", PNG)).part(Part::resource(
-        "test://mixed-content-resource",
-        "application/json",
-        r#"{"test":"data","value":123}"#,
-    ))
+    of(Part::text("Multiple content types test:")).part(Part::image("image/png", PNG)).part(
+        Part::resource(
+            "test://mixed-content-resource",
+            "application/json",
+            r#"{"test":"data","value":123}"#,
+        ),
+    )
 }
 
 /// The fixture of an error.

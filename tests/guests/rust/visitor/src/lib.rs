@@ -4,7 +4,9 @@ mod requests;
 
 use toolcell_guest::bindings::toolcell::tool::http as raw;
 use toolcell_guest::{abort, budget, http, invoke, json, kv, log, progress, secrets, tool, tools};
-use wasip2::cli::{environment, exit, stderr, stdin, stdout, terminal_stderr, terminal_stdin, terminal_stdout};
+use wasip2::cli::{
+    environment, exit, stderr, stdin, stdout, terminal_stderr, terminal_stdin, terminal_stdout,
+};
 use wasip2::clocks::{monotonic_clock, wall_clock};
 use wasip2::filesystem::preopens;
 use wasip2::filesystem::types::{
@@ -56,7 +58,13 @@ fn credentials(url: &str) {
     assert!(!secrets::reveal("token").unwrap().is_empty());
     assert_eq!(http::get(url).secret(&secret).send().unwrap().status(), 200);
     let (headers, body) = (Vec::new(), None);
-    let request = raw::Request { method: "GET".to_owned(), url: url.to_owned(), headers, body, timeout_ms: None };
+    let request = raw::Request {
+        method: "GET".to_owned(),
+        url: url.to_owned(),
+        headers,
+        body,
+        timeout_ms: None,
+    };
     let pending = raw::start(&request, None).unwrap();
     pending.subscribe().block();
     assert_eq!(pending.finish().unwrap().status, 200);
@@ -73,7 +81,8 @@ fn surroundings() {
     wall_clock::resolution();
     monotonic_clock::resolution();
     let now = monotonic_clock::now();
-    let (one, other) = (monotonic_clock::subscribe_instant(now), monotonic_clock::subscribe_duration(1));
+    let (one, other) =
+        (monotonic_clock::subscribe_instant(now), monotonic_clock::subscribe_duration(1));
     poll(&[&one, &other]);
     one.block();
     one.ready();

@@ -2,15 +2,16 @@
 
 use wasip2::http::outgoing_handler::handle;
 use wasip2::http::types::{
-    Fields, IncomingBody, IncomingResponse, Method, OutgoingBody, OutgoingRequest, OutgoingResponse, RequestOptions,
-    Scheme, http_error_code,
+    Fields, IncomingBody, IncomingResponse, Method, OutgoingBody, OutgoingRequest,
+    OutgoingResponse, RequestOptions, Scheme, http_error_code,
 };
 use wasip2::io::error::Error;
 
 pub fn visit(url: &str, error: &Error) {
     http_error_code(error);
     unsent();
-    let authority = url.strip_prefix("http://").and_then(|rest| rest.split('/').next()).expect("a server");
+    let authority =
+        url.strip_prefix("http://").and_then(|rest| rest.split('/').next()).expect("a server");
     let request = request(authority);
     let body = request.body().unwrap();
     let response = handle(request, Some(options())).unwrap();
@@ -19,7 +20,9 @@ pub fn visit(url: &str, error: &Error) {
     drop(stream);
     OutgoingBody::finish(body, None).unwrap();
     response.subscribe().block();
-    received(&response.get().expect("it is ready").expect("for the first time").expect("an answer"));
+    received(
+        &response.get().expect("it is ready").expect("for the first time").expect("an answer"),
+    );
 }
 
 fn fields() -> Fields {

@@ -13,7 +13,9 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
     DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, MetadataHashValue, OpenFlags,
 };
 use wasmtime_wasi::p2::pipe::{ClosedInputStream, SinkOutputStream};
-use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsResult, InputStream, Pollable, StreamError, StreamResult};
+use wasmtime_wasi::p2::{
+    DynInputStream, DynOutputStream, FsResult, InputStream, Pollable, StreamError, StreamResult,
+};
 
 use crate::engine::cell::Cell;
 use crate::engine::imports::chance::{Chance, Purpose};
@@ -43,7 +45,11 @@ impl Device {
         table.get(&Resource::<Self>::new_borrow(fd.rep())).ok().copied()
     }
 
-    pub(super) fn open(self, table: &mut ResourceTable, flags: OpenFlags) -> FsResult<Resource<Descriptor>> {
+    pub(super) fn open(
+        self,
+        table: &mut ResourceTable,
+        flags: OpenFlags,
+    ) -> FsResult<Resource<Descriptor>> {
         if flags.contains(OpenFlags::DIRECTORY) {
             return Err(ErrorCode::NotDirectory.into());
         }
@@ -53,7 +59,10 @@ impl Device {
         Ok(Resource::new_own(table.push(self)?.rep()))
     }
 
-    pub(super) fn close(table: &mut ResourceTable, fd: &Resource<Descriptor>) -> wasmtime::Result<()> {
+    pub(super) fn close(
+        table: &mut ResourceTable,
+        fd: &Resource<Descriptor>,
+    ) -> wasmtime::Result<()> {
         table.delete(Resource::<Self>::new_own(fd.rep()))?;
         Ok(())
     }

@@ -59,7 +59,11 @@ impl Cell {
     }
 
     /// Two directories with the same account: nothing is moved from one to another.
-    pub(super) fn writable_both(&mut self, one: &Fd, other: &Fd) -> FsResult<(Dir, Dir, Arc<Area>)> {
+    pub(super) fn writable_both(
+        &mut self,
+        one: &Fd,
+        other: &Fd,
+    ) -> FsResult<(Dir, Dir, Arc<Area>)> {
         let (from, area) = self.writable(one)?;
         let to = self.directory(other)?;
         let same = self.files().area(other).ok_or(ErrorCode::NotPermitted)?;
@@ -103,7 +107,9 @@ impl Cell {
             let mut view = WasiFilesystemCtxView { ctx: &mut ctx, table: &mut table };
             let answer = look(&mut view, fd).now_or_never();
             // It works where it is asked: there is nothing that it could wait for.
-            answer.unwrap_or_else(|| Err(FsError::trap(wasmtime::Error::msg("an answer that is not there yet"))))
+            answer.unwrap_or_else(|| {
+                Err(FsError::trap(wasmtime::Error::msg("an answer that is not there yet")))
+            })
         });
         asked.await?
     }

@@ -45,7 +45,11 @@ impl Listing {
                 // Some disks do not say it in a listing. What is gone meanwhile stays of no known kind.
                 kind = FileType::from_raw_mode(found.st_mode);
             }
-            entries.push(name.to_str().ok().map(|name| DirectoryEntry { type_: of(kind), name: name.to_owned() }));
+            entries.push(
+                name.to_str()
+                    .ok()
+                    .map(|name| DirectoryEntry { type_: of(kind), name: name.to_owned() }),
+            );
         }
         Ok(Self { entries: entries.into_iter(), _charge: charge })
     }

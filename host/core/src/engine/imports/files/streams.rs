@@ -152,7 +152,8 @@ impl Reader {
     /// Begins to read as much as is asked for.
     fn begin(&mut self, size: usize) {
         let (file, at) = (Arc::clone(&self.source.file), self.at);
-        self.state = Reading::Busy(self.source.way.start(move || piece(&file, at, size.min(PIECE))));
+        self.state =
+            Reading::Busy(self.source.way.start(move || piece(&file, at, size.min(PIECE))));
     }
 
     /// Waits for what was begun.

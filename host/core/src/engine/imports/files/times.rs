@@ -38,12 +38,22 @@ pub(super) fn exact(time: NewTimestamp) -> Option<Duration> {
 }
 
 /// The attributes of a file with times as the tool's clock tells them. A time that the tool has set is told as it is.
-pub(super) fn told(mut file: DescriptorStat, clock: Clock, set: &VecDeque<Duration>) -> DescriptorStat {
-    let times =
-        [&mut file.data_access_timestamp, &mut file.data_modification_timestamp, &mut file.status_change_timestamp];
+pub(super) fn told(
+    mut file: DescriptorStat,
+    clock: Clock,
+    set: &VecDeque<Duration>,
+) -> DescriptorStat {
+    let times = [
+        &mut file.data_access_timestamp,
+        &mut file.data_modification_timestamp,
+        &mut file.status_change_timestamp,
+    ];
     for time in times.into_iter().filter(|_| stands(Defence::FileTimes)) {
-        let told = time.and_then(since_1970).map(|since| if set.contains(&since) { since } else { clock.tell(since) });
-        *time = told.map(|told| Datetime { seconds: told.as_secs(), nanoseconds: told.subsec_nanos() });
+        let told = time
+            .and_then(since_1970)
+            .map(|since| if set.contains(&since) { since } else { clock.tell(since) });
+        *time =
+            told.map(|told| Datetime { seconds: told.as_secs(), nanoseconds: told.subsec_nanos() });
     }
     file
 }
@@ -59,7 +69,9 @@ mod tests {
 
     #[test]
     fn a_time_is_one_that_this_machine_can_say() {
-        let at = |seconds, nanoseconds| given(NewTimestamp::Timestamp(Datetime { seconds, nanoseconds }));
+        let at = |seconds, nanoseconds| {
+            given(NewTimestamp::Timestamp(Datetime { seconds, nanoseconds }))
+        };
         assert_eq!(at(0, 0).unwrap(), Some(SystemTime::UNIX_EPOCH));
         let last = i64::MAX.unsigned_abs();
         assert!(at(last, 999_999_999).unwrap().is_some());

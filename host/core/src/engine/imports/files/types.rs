@@ -6,8 +6,8 @@ use std::sync::Arc;
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::{Descriptor, File, WasiFilesystemCtxView, WasiFilesystemView as _};
 use wasmtime_wasi::p2::bindings::filesystem::types::{
-    Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntryStream, ErrorCode, Filesize, Host,
-    HostDescriptor, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
+    Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntryStream, ErrorCode,
+    Filesize, Host, HostDescriptor, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 use wasmtime_wasi::{FsPerms, OpenMode};
@@ -48,7 +48,10 @@ impl Host for Cell {
         error.downcast()
     }
 
-    fn filesystem_error_code(&mut self, error: Resource<wasmtime::Error>) -> wasmtime::Result<Option<ErrorCode>> {
+    fn filesystem_error_code(
+        &mut self,
+        error: Resource<wasmtime::Error>,
+    ) -> wasmtime::Result<Option<ErrorCode>> {
         self.filesystem().filesystem_error_code(error)
     }
 }
@@ -97,7 +100,8 @@ impl HostDescriptor for Cell {
         let shown = path.clone();
         let opened = self.blocking(move || {
             let opened = open(account.as_ref(), &dir.dir, &path, opening)?;
-            let is_wal = matches!(&opened, Opened::File(file, _) if opening.read && is_wal_database(file));
+            let is_wal =
+                matches!(&opened, Opened::File(file, _) if opening.read && is_wal_database(file));
             Ok((opened, is_wal))
         });
         let opened = opened.await.map(|(opened, is_wal)| {
@@ -110,7 +114,9 @@ impl HostDescriptor for Cell {
             span.record("error", "failed");
         }
         match opened? {
-            Opened::Directory(dir) => self.push_directory(dir, area, slot, noted).map_err(FsError::trap),
+            Opened::Directory(dir) => {
+                self.push_directory(dir, area, slot, noted).map_err(FsError::trap)
+            }
             Opened::File(file, hold) => {
                 let writes = opening.write || changes;
                 let mode = match (writes, opening.read) {
@@ -119,9 +125,16 @@ impl HostDescriptor for Cell {
                     (false, _) => OpenMode::READ,
                 };
                 let perms = if hold.is_some() { FsPerms::ReadWrite } else { FsPerms::ReadOnly };
-                let opened = self.table.push(Descriptor::File(File::new(file, perms, mode, BY_THEMSELVES)))?;
+                let opened = self.table.push(Descriptor::File(File::new(
+                    file,
+                    perms,
+                    mode,
+                    BY_THEMSELVES,
+                )))?;
                 let account = hold.map_or(Account::None, |hold| Account::File(Arc::new(hold)));
-                self.files().places.insert(opened.rep(), Place { is_root: false, slot, account, path: None });
+                self.files()
+                    .places
+                    .insert(opened.rep(), Place { is_root: false, slot, account, path: None });
                 Ok(opened)
             }
         }
@@ -150,15 +163,23 @@ impl HostDescriptor for Cell {
             return self.counted(bytes.len() as u64);
         }
         let (file, hold) = self.writable_file(&fd)?;
-        self.blocking(move || hold.write(&file.file, &bytes, At::Offset(offset)).map(|()| bytes.len() as u64)).await
+        self.blocking(move || {
+            hold.write(&file.file, &bytes, At::Offset(offset)).map(|()| bytes.len() as u64)
+        })
+        .await
     }
 
-    fn write_via_stream(&mut self, fd: Fd, offset: Filesize) -> FsResult<Resource<DynOutputStream>> {
+    fn write_via_stream(
+        &mut self,
+        fd: Fd,
+        offset: Filesize,
+    ) -> FsResult<Resource<DynOutputStream>> {
         if let Some(device) = Device::of(&self.table, &fd) {
             return self.counted(device)?.writer(&mut self.table);
         }
         let (file, hold) = self.writable_file(&fd)?;
-        let writer: DynOutputStream = Box::new(Writer::new(self.source(&fd, file)?, hold, At::Offset(offset)));
+        let writer: DynOutputStream =
+            Box::new(Writer::new(self.source(&fd, file)?, hold, At::Offset(offset)));
         Ok(self.table.push(writer)?)
     }
 
@@ -176,7 +197,9 @@ impl HostDescriptor for Cell {
         if let Some(device) = Device::of(&self.table, &fd) {
             return self.device_reader(device);
         }
-        let Descriptor::File(file) = self.seen(&fd)? else { return Err(ErrorCode::IsDirectory.into()) };
+        let Descriptor::File(file) = self.seen(&fd)? else {
+            return Err(ErrorCode::IsDirectory.into());
+        };
         let hold = self.files().hold(&fd);
         let reader: DynInputStream = Box::new(Reader::new(self.source(&fd, file)?, hold, offset));
         Ok(self.table.push(reader)?)
@@ -206,7 +229,14 @@ impl HostDescriptor for Cell {
         self.blocking(move || area.create_link(&dir.dir, &target, &path)).await
     }
 
-    async fn link_at(&mut self, fd: Fd, flags: PathFlags, path: String, new_fd: Fd, new_path: String) -> FsResult<()> {
+    async fn link_at(
+        &mut self,
+        fd: Fd,
+        flags: PathFlags,
+        path: String,
+        new_fd: Fd,
+        new_path: String,
+    ) -> FsResult<()> {
         let (dir, new_dir, area) = self.writable_both(&fd, &new_fd)?;
         if flags.contains(PathFlags::SYMLINK_FOLLOW) {
             return Err(ErrorCode::Invalid.into());
@@ -214,14 +244,25 @@ impl HostDescriptor for Cell {
         self.blocking(move || area.name_again(&dir.dir, &path, &new_dir.dir, &new_path)).await
     }
 
-    async fn rename_at(&mut self, fd: Fd, path: String, new_fd: Fd, new_path: String) -> FsResult<()> {
+    async fn rename_at(
+        &mut self,
+        fd: Fd,
+        path: String,
+        new_fd: Fd,
+        new_path: String,
+    ) -> FsResult<()> {
         self.note_path(&fd, &path, Access::Write, false)?;
         self.note_path(&new_fd, &new_path, Access::Write, false)?;
         let (dir, new_dir, area) = self.writable_both(&fd, &new_fd)?;
         self.blocking(move || area.rename(&dir.dir, &path, &new_dir.dir, &new_path)).await
     }
 
-    async fn set_times(&mut self, fd: Fd, accessed: NewTimestamp, modified: NewTimestamp) -> FsResult<()> {
+    async fn set_times(
+        &mut self,
+        fd: Fd,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> FsResult<()> {
         self.look(&fd, async move |host, fd| host.set_times(fd, accessed, modified).await).await?;
         self.files().sets([accessed, modified]);
         Ok(())
@@ -236,8 +277,9 @@ impl HostDescriptor for Cell {
         modified: NewTimestamp,
     ) -> FsResult<()> {
         if !flags.contains(PathFlags::SYMLINK_FOLLOW) {
-            let look =
-                async move |host: &mut View<'_>, fd| host.set_times_at(fd, flags, path, accessed, modified).await;
+            let look = async move |host: &mut View<'_>, fd| {
+                host.set_times_at(fd, flags, path, accessed, modified).await
+            };
             self.look(&fd, look).await?;
             self.files().sets([accessed, modified]);
             return Ok(());
@@ -260,7 +302,13 @@ impl HostDescriptor for Cell {
 
     // -- what only looks, or says how something will be used
 
-    async fn advise(&mut self, fd: Fd, offset: Filesize, len: Filesize, advice: Advice) -> FsResult<()> {
+    async fn advise(
+        &mut self,
+        fd: Fd,
+        offset: Filesize,
+        len: Filesize,
+        advice: Advice,
+    ) -> FsResult<()> {
         self.look(&fd, async move |host, fd| host.advise(fd, offset, len, advice).await).await
     }
 
@@ -316,10 +364,18 @@ impl HostDescriptor for Cell {
             return self.counted(Device::STAT);
         }
         let (clock, set) = (self.clock(), self.files().set.clone());
-        self.look(&fd, async move |host, fd| host.stat(fd).await.map(|file| told(file, clock, &set))).await
+        self.look(&fd, async move |host, fd| {
+            host.stat(fd).await.map(|file| told(file, clock, &set))
+        })
+        .await
     }
 
-    async fn stat_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
+    async fn stat_at(
+        &mut self,
+        fd: Fd,
+        flags: PathFlags,
+        path: String,
+    ) -> FsResult<DescriptorStat> {
         if self.device(&fd, &path).is_some() {
             return self.counted(Device::STAT);
         }
@@ -337,7 +393,8 @@ impl HostDescriptor for Cell {
 
     async fn is_same_object(&mut self, one: Fd, other: Fd) -> wasmtime::Result<bool> {
         // None is a file or a directory of the host.
-        let [first, second] = [&one, &other].map(|fd| (is_ungranted(&self.table, fd), Device::of(&self.table, fd)));
+        let [first, second] =
+            [&one, &other].map(|fd| (is_ungranted(&self.table, fd), Device::of(&self.table, fd)));
         if [first, second].iter().any(|of_none| *of_none != (false, None)) {
             self.count_host_call()?;
             return Ok(first == second);
@@ -365,7 +422,12 @@ impl HostDescriptor for Cell {
         self.look(&fd, async move |host, fd| host.metadata_hash(fd).await).await
     }
 
-    async fn metadata_hash_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> FsResult<MetadataHashValue> {
+    async fn metadata_hash_at(
+        &mut self,
+        fd: Fd,
+        flags: PathFlags,
+        path: String,
+    ) -> FsResult<MetadataHashValue> {
         if let Some(device) = self.device(&fd, &path) {
             return self.counted(device.hash());
         }

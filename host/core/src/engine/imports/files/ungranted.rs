@@ -28,13 +28,19 @@ pub(super) const DEVICES: &str = "/dev";
 struct UngrantedRoot(&'static str);
 
 /// Makes one with this name.
-pub(super) fn push(table: &mut ResourceTable, name: &'static str) -> wasmtime::Result<Resource<Descriptor>> {
+pub(super) fn push(
+    table: &mut ResourceTable,
+    name: &'static str,
+) -> wasmtime::Result<Resource<Descriptor>> {
     Ok(Resource::new_own(table.push(UngrantedRoot(name))?.rep()))
 }
 
 /// Returns the name of the one that a descriptor is, if it is one.
 fn name(table: &ResourceTable, fd: &Resource<Descriptor>) -> Option<&'static str> {
-    table.get(&Resource::<UngrantedRoot>::new_borrow(fd.rep())).ok().map(|UngrantedRoot(name)| *name)
+    table
+        .get(&Resource::<UngrantedRoot>::new_borrow(fd.rep()))
+        .ok()
+        .map(|UngrantedRoot(name)| *name)
 }
 
 /// Whether a descriptor is one.
@@ -104,8 +110,10 @@ impl Cell {
             && (layer != Layer::Declared || self.rights().is_granted(&request))
         {
             // No grant is for a file.
-            let above =
-                path.rsplit_once('/').map(|(above, _)| above).filter(|above| !above.is_empty() && !is_directory);
+            let above = path
+                .rsplit_once('/')
+                .map(|(above, _)| above)
+                .filter(|above| !above.is_empty() && !is_directory);
             if let (Some(above), Some(_)) = (above, &denial.grant) {
                 let mut grant = Suggestion::default();
                 grant.add_directory(above, access);

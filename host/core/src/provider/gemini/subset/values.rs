@@ -36,8 +36,8 @@ impl Keyword {
     /// What becomes of a keyword; none for one that JSON Schema does not have.
     pub(super) fn of(keyword: &str) -> Option<Self> {
         Some(match keyword {
-            "$anchor" | "$comment" | "$defs" | "$id" | "$schema" | "definitions" | "description" | "id" | "title"
-            | "type" => Self::Apart,
+            "$anchor" | "$comment" | "$defs" | "$id" | "$schema" | "definitions"
+            | "description" | "id" | "title" | "type" => Self::Apart,
             "minProperties" | "maxProperties" => Self::Kept("object"),
             "minItems" | "maxItems" => Self::Kept("array"),
             "minLength" | "maxLength" | "pattern" => Self::Kept("string"),
@@ -52,7 +52,9 @@ impl Keyword {
             "properties" => Self::Members,
             "required" => Self::Required,
             "items" => Self::Items,
-            "dependentRequired" | "dependentSchemas" | "patternProperties" | "propertyNames" => Self::Said("object"),
+            "dependentRequired" | "dependentSchemas" | "patternProperties" | "propertyNames" => {
+                Self::Said("object")
+            }
             "contains" | "minContains" | "maxContains" | "prefixItems" => Self::Said("array"),
             "contentEncoding" | "contentMediaType" | "contentSchema" => Self::Said("string"),
             "multipleOf" => Self::Said("number"),
@@ -74,7 +76,8 @@ impl Keyword {
 
     /// Whether it says something of values of this type.
     pub(super) fn is_about(self, kind: &str) -> bool {
-        self.concerns().is_none_or(|concerns| concerns == kind || concerns == "number" && kind == "integer")
+        self.concerns()
+            .is_none_or(|concerns| concerns == kind || concerns == "number" && kind == "integer")
     }
 }
 
