@@ -224,9 +224,9 @@ fn each_test_fails_when_its_defence_is_down() {
     let _ = std::io::stdout().write_all(table.as_bytes());
 }
 
-/// The same source, compiled by itself as a release is and as a test is.
+/// Compiles the source of the switch by itself, as a user's debug and release builds and as the tests do.
 #[test]
-fn a_release_has_no_switch() {
+fn a_build_for_users_has_no_switch() {
     let scratch = tempfile::tempdir().expect("a directory");
     let probe = scratch.path().join("probe.rs");
     fs::create_dir(scratch.path().join("defence")).expect("a directory");
@@ -237,31 +237,31 @@ fn a_release_has_no_switch() {
     let main =
         "fn main() { assert!(defence::Defence::ALL.iter().all(|one| defence::stands(*one))); }";
     fs::write(&probe, format!("mod defence;\n{main}\n")).expect("a file");
-    let ends = |assertions: &str, down: Option<&str>| {
-        let program = scratch.path().join(assertions);
-        if !program.exists() {
-            let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-            let mut rustc = Command::new(rustc);
-            rustc.args([
-                "--edition=2024",
-                "--cap-lints=allow",
-                "-C",
-                &format!("debug-assertions={assertions}"),
-                "-o",
-            ]);
-            assert!(rustc.arg(&program).arg(&probe).status().expect("a compiler").success());
-        }
+    let build = |assertions: &str, features: &[&str]| {
+        let program = scratch.path().join(format!("{assertions}{}", features.len()));
+        let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+        rustc.args(["--edition=2024", "--cap-lints=allow"]).args(features);
+        rustc.args(["-C", &format!("debug-assertions={assertions}"), "-o"]);
+        assert!(rustc.arg(&program).arg(&probe).status().expect("a compiler").success());
+        program
+    };
+    let ends = |program: &Path, down: Option<&str>| {
         let mut program = Command::new(program);
         program.env_remove("TOOLCELL_DOWN").envs(down.map(|down| ("TOOLCELL_DOWN", down)));
         let output = program.output().expect("it runs");
         (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    for down in [None, Some("fuel"), Some("fuell")] {
-        assert!(ends("off", down).0, "a release with {down:?} down");
+    let controls = ["--cfg", "feature=\"controls\""];
+    for (assertions, features) in [("on", &[][..]), ("off", &[]), ("off", &controls)] {
+        let program = build(assertions, features);
+        for down in [None, Some("fuel"), Some("fuell")] {
+            assert!(ends(&program, down).0, "{assertions}, {features:?}: {down:?} down");
+        }
     }
-    assert!(ends("on", None).0);
-    assert!(!ends("on", Some("fuel")).0);
-    let (_, said) = ends("on", Some("fuell"));
+    let program = build("on", &controls);
+    assert!(ends(&program, None).0);
+    assert!(!ends(&program, Some("fuel")).0);
+    let (_, said) = ends(&program, Some("fuell"));
     assert!(
         said.contains("there is no defence `fuell`, only fuel, ticks, "),
         "a slip is told: {said}"

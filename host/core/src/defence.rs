@@ -1,8 +1,8 @@
 //! The defences by name, and the switch that takes one of them down to show that its test would notice.
 //!
 //! In: a [`Defence`] where it is about to act. Out: whether it [`stands`]; it does, but in a test of its test.
-//! Invariants: a build without debug assertions, as every release is, has no switch; a user who sets the environment of a
-//! build that has it could run another program as well; the name is read once, so that a process has one answer.
+//! Invariants: only a build with debug assertions and the feature `controls` has the switch, which the tests of this
+//! repository turn on, and no other package; the name is read once, so that a process has one answer.
 //! Source: docs/threat-model.md, section 1; SPECIFICATION.md names each one's test.
 
 mod table;
@@ -10,7 +10,7 @@ mod table;
 pub use table::Defence;
 
 /// The variable of the environment that names the defence to take down.
-#[cfg(debug_assertions)]
+#[cfg(all(feature = "controls", debug_assertions))]
 pub const VARIABLE: &str = "TOOLCELL_DOWN";
 
 /// Whether a defence is up. Always, but in a process that was started to see what happens without it.
@@ -21,7 +21,7 @@ pub fn stands(defence: Defence) -> bool {
 }
 
 /// The defence that is down.
-#[cfg(not(debug_assertions))]
+#[cfg(not(all(feature = "controls", debug_assertions)))]
 #[inline]
 #[must_use]
 pub const fn down() -> Option<Defence> {
@@ -32,7 +32,7 @@ pub const fn down() -> Option<Defence> {
 ///
 /// # Panics
 /// When the environment names one that there is not: a test that took nothing down would prove nothing.
-#[cfg(debug_assertions)]
+#[cfg(all(feature = "controls", debug_assertions))]
 #[must_use]
 pub fn down() -> Option<Defence> {
     static DOWN: std::sync::OnceLock<Option<Defence>> = std::sync::OnceLock::new();
@@ -48,14 +48,14 @@ pub fn down() -> Option<Defence> {
 }
 
 /// What a child process of ours is told of it.
-#[cfg(not(debug_assertions))]
+#[cfg(not(all(feature = "controls", debug_assertions)))]
 #[must_use]
 pub const fn inherited() -> Option<(&'static str, &'static str)> {
     None
 }
 
 /// What a child process of ours is told of it.
-#[cfg(debug_assertions)]
+#[cfg(all(feature = "controls", debug_assertions))]
 #[must_use]
 pub fn inherited() -> Option<(&'static str, &'static str)> {
     down().map(|defence| (VARIABLE, defence.name()))
