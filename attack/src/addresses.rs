@@ -34,7 +34,8 @@ pub(crate) fn spellings(address: IpAddr) -> Vec<String> {
         IpAddr::V4(v4) => v4,
         IpAddr::V6(v6) => {
             let long = v6.segments().map(|part| format!("{part:04X}")).join(":");
-            // The last ones are no addresses for a careful parser: a zone, and a port in the wrong place.
+            // The last ones are no addresses for a careful parser: a zone, and a port in the wrong
+            // place.
             return vec![
                 format!("[{v6}]"),
                 format!("[{v6}]").to_uppercase(),

@@ -1,5 +1,5 @@
-//! Components that a compiler would work on for hours. Each must be refused, or its compiler killed, in time; meanwhile the
-//! tools of others go on as before.
+//! Components that a compiler would work on for hours. Each must be refused, or its compiler
+//! killed, in time; meanwhile the tools of others go on as before.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -20,7 +20,8 @@ use crate::theatre::Theatre;
 const BOUND: Duration = Duration::from_secs(30);
 /// Calls of others that are made before, to compare with.
 const ALONE: u64 = 500;
-/// Calls from which on the slowest of a hundred tell something: ten of them, and not what a scheduler did to two.
+/// Calls from which on the slowest of a hundred tell something: ten of them, and not what a
+/// scheduler did to two.
 const ENOUGH: u64 = 1_000;
 /// Latency in microseconds below which a difference is the machine's: a tick of its scheduler.
 const NOISE: u64 = 1_000;

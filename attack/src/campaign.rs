@@ -19,8 +19,9 @@ use crate::{mixed, slots};
 const SILENCE: Duration = Duration::from_secs(120);
 /// How often a theatre is begun again before it is given up.
 const LIVES: usize = 20;
-/// How the allocator of the C library is told to give back what is free: one arena, and what is larger than four pages in
-/// pages of its own. What grows then is what is kept, and not how an allocator spreads it over threads and time.
+/// How the allocator of the C library is told to give back what is free: one arena, and what is
+/// larger than four pages in pages of its own. What grows then is what is kept, and not how an
+/// allocator spreads it over threads and time.
 const ALLOCATOR: [(&str, &str); 3] = [
     ("MALLOC_ARENA_MAX", "1"),
     ("MALLOC_MMAP_THRESHOLD_", "16384"),
@@ -111,7 +112,8 @@ impl Stand<'_> {
         let temp = tempfile::tempdir()?;
         let words = tempfile::NamedTempFile::new()?;
         let mut child = Command::new(std::env::current_exe()?);
-        // At least so many cases, whatever the time: a theatre that is slow to set up is not left out.
+        // At least so many cases, whatever the time: a theatre that is slow to set up is not left
+        // out.
         let asked =
             calls_of_a_case(self.name).map_or(1, |calls| self.options.calls.div_ceil(calls).max(1));
         let least = if self.options.whole { asked.max(self.name.whole()) } else { asked };

@@ -40,8 +40,8 @@ impl Finder {
     }
 }
 
-/// What to look for, whatever the letters' case: without what stands beside the value in its encoding, and with escapes
-/// escaped once more, as in JSON.
+/// What to look for, whatever the letters' case: without what stands beside the value in its
+/// encoding, and with escapes escaped once more, as in JSON.
 fn needles(value: &str, disguise: &str) -> impl Iterator<Item = String> {
     let whole = disguised(value, disguise).to_lowercase();
     let core = match disguise {

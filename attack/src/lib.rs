@@ -1,12 +1,14 @@
-//! A campaign against the library: every kind of attack that the threat model names, tried for real, from a seed.
+//! A campaign against the library: every kind of attack that the threat model names, tried for
+//! real, from a seed.
 //!
 //! ```text
 //! campaign ── a process for each theatre ── performance: case, case, case … ── row ── report
 //!     └─ sees a death by its last case, and goes on behind it
 //! ```
 //!
-//! A *theatre* is one kind of attack. Each of its cases is made from the seed and its own number alone, so that any one of
-//! them can be tried again: `cargo xtask attack --seed S --only THEATRE --case N`.
+//! A *theatre* is one kind of attack. Each of its cases is made from the seed and its own number
+//! alone, so that any one of them can be tried again: `cargo xtask attack --seed S --only THEATRE
+//! --case N`.
 
 // -- words
 mod dice;

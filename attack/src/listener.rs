@@ -29,7 +29,8 @@ impl Forbidden {
         Self { port, seen }
     }
 
-    /// Whether a connection came since this was last asked. One that comes between two attempts is not overlooked.
+    /// Whether a connection came since this was last asked. One that comes between two attempts is
+    /// not overlooked.
     pub(crate) fn is_new(&self) -> bool {
         self.seen.swap(0, Ordering::Relaxed) > 0
     }

@@ -1,4 +1,5 @@
-//! Calls that end in every way, 64 at once and in no order: each ends as it should and in time, and leaves nothing behind.
+//! Calls that end in every way, 64 at once and in no order: each ends as it should and in time, and
+//! leaves nothing behind.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -37,8 +38,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Connections at once: fewer than callers, so that one that is lost is missed.
 const CONNECTIONS: usize = 16;
 
-/// How a call may end whose time is up: as it runs, as it waits, as its own request ends a moment before it, or before it had
-/// a cell.
+/// How a call may end whose time is up: as it runs, as it waits, as its own request ends a moment
+/// before it, or before it had a cell.
 const ENDS_LATE: [&str; 3] = ["timeout/", "error", "refusal/overloaded"];
 
 /// A resolver that panics at every name.
@@ -192,8 +193,9 @@ impl Mixed {
         mixed
     }
 
-    /// Lets each kind of call that is not cut short have each of the cells once: a cell keeps its stack and some of its
-    /// memory, and one that is first used to its depth after a hundred thousand calls would look like a leak.
+    /// Lets each kind of call that is not cut short have each of the cells once: a cell keeps its
+    /// stack and some of its memory, and one that is first used to its depth after a hundred
+    /// thousand calls would look like a leak.
     fn wear_in(&self) {
         let (kinds, waits) = (Arc::clone(&self.kinds), self.waits.clone());
         wait(async move {
@@ -215,7 +217,8 @@ impl Mixed {
             for holder in holders {
                 holder.ends().await;
             }
-            // As many of each kind at once as there ever are: a memory that a component had is kept for its next call.
+            // As many of each kind at once as there ever are: a memory that a component had is kept
+            // for its next call.
             for index in 0..kinds.len() {
                 let mut callers = JoinSet::new();
                 for caller in 0..CALLERS {
@@ -230,7 +233,8 @@ impl Mixed {
         });
     }
 
-    /// Whether as many calls as there are cells can have one each: no more of them than those got lost.
+    /// Whether as many calls as there are cells can have one each: no more of them than those got
+    /// lost.
     fn lost_permits(&self) -> i64 {
         let tool = self.waits.clone();
         wait(async move {

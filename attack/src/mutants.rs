@@ -1,4 +1,5 @@
-//! Real components with some of their bytes or sections changed, and what the loader and the cells make of them.
+//! Real components with some of their bytes or sections changed, and what the loader and the cells
+//! make of them.
 
 use toolcell::Engine;
 use toolcell_test_guests::{Answer, COMPONENTS, Hostile, bare_hello, bytes};
@@ -12,7 +13,8 @@ use crate::theatre::Theatre;
 
 /// Cells at once.
 const CELLS: u32 = 4;
-/// Bytes of the largest real component that is changed: beyond it is a whole language runtime, which takes seconds.
+/// Bytes of the largest real component that is changed: beyond it is a whole language runtime,
+/// which takes seconds.
 const LARGEST: usize = 600 << 10;
 
 pub(crate) struct Mutants {

@@ -1,4 +1,5 @@
-//! Requests to where none may go: every address that is not on the public internet, spelt in every way, by every way.
+//! Requests to where none may go: every address that is not on the public internet, spelt in every
+//! way, by every way.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -21,7 +22,8 @@ use crate::stage::{Stage, load_with};
 use crate::tally::{Fault, Tally};
 use crate::theatre::Theatre;
 
-/// Stands for the public internet, which no request reaches from here: an address of loopback that a rule names.
+/// Stands for the public internet, which no request reaches from here: an address of loopback that
+/// a rule names.
 const ALLOWED: Ipv4Addr = Ipv4Addr::new(127, 77, 7, 7);
 /// The name that leads elsewhere the second time.
 const REBOUND: &str = "rebound.example";
@@ -120,7 +122,8 @@ impl Network {
             Way::Rebinding => {
                 vec![fetch(&rebound, true), fetch(&rebound, false), fetch(&rebound, false)]
             }
-            // What leaves for the allowed server may be answered by it; nothing may go by it to another.
+            // What leaves for the allowed server may be answered by it; nothing may go by it to
+            // another.
             Way::AbsoluteForm => {
                 vec![post(direct), post(format!("//{spelt}:{}/", self.forbidden.port))]
             }

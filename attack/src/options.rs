@@ -2,9 +2,10 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// Attacks the library: hostile and mutated components, requests and paths to where they must not lead, stolen secrets,
-/// bombs for the compiler and the schema checker, a server and its tenants, and a crowd of calls that end in every way. Prints a table of what was
-/// tried and what came of it. Ends with 0 if every figure holds, 1 if one does not, 2 for wrong arguments.
+/// Attacks the library: hostile and mutated components, requests and paths to where they must not
+/// lead, stolen secrets, bombs for the compiler and the schema checker, a server and its tenants,
+/// and a crowd of calls that end in every way. Prints a table of what was tried and what came of
+/// it. Ends with 0 if every figure holds, 1 if one does not, 2 for wrong arguments.
 ///
 /// Every attempt comes from the seed: a failure names the command that tries it again.
 #[derive(Debug, Parser)]

@@ -1,4 +1,5 @@
-//! Paths that lead out of a directory: made of every piece that ever fooled a resolver, while links are planted and swapped.
+//! Paths that lead out of a directory: made of every piece that ever fooled a resolver, while links
+//! are planted and swapped.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -78,7 +79,8 @@ impl Paths {
         for name in ["inner/sub", "turned"] {
             fs::create_dir_all(outer.join(name)).expect("a directory");
         }
-        // In a file of a size of its own, and as a name: whatever is read, listed or looked at is known.
+        // In a file of a size of its own, and as a name: whatever is read, listed or looked at is
+        // known.
         fs::write(outer.join("secret"), format!("{canary:.<SIZE$}")).expect("a file");
         fs::write(outer.join(&canary), "").expect("a file");
         let outer = outer.canonicalize().expect("a path");

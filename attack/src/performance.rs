@@ -1,4 +1,5 @@
-//! The child's side of a campaign: plays one theatre, and says what it is about to try before it tries it.
+//! The child's side of a campaign: plays one theatre, and says what it is about to try before it
+//! tries it.
 
 use std::env;
 use std::io::Write as _;
@@ -51,7 +52,8 @@ fn common_divisor(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// Where the numbered cases of a table stand in this seed's order, so that a short run sees a bit of everything.
+/// Where the numbered cases of a table stand in this seed's order, so that a short run sees a bit
+/// of everything.
 fn case_at(position: u64, cases: Option<u64>, seed: u64) -> u64 {
     let Some(cases) = cases else { return position };
     let stride = (cases * 382 / 1000..)

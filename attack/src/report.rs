@@ -1,4 +1,5 @@
-//! What came of a campaign: a table, the figures it must hold, and every failure with the command that tries it again.
+//! What came of a campaign: a table, the figures it must hold, and every failure with the command
+//! that tries it again.
 
 use std::fmt::Write as _;
 
@@ -7,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::stage::Stage;
 use crate::tally::{Finding, Tally};
 
-/// Milliseconds that a call may end after its deadline, all but one of a hundred; and each. Source: the campaign's figures.
+/// Milliseconds that a call may end after its deadline, all but one of a hundred; and each. Source:
+/// the campaign's figures.
 const OVERRUN: (f64, f64) = (25.0, 250.0);
 /// Bytes that a thousand calls may leave behind.
 const SLOPE: f64 = 1024.0;

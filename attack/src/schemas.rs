@@ -11,7 +11,8 @@ use crate::stage::{Stage, is_typed};
 use crate::tally::{Fault, Tally};
 use crate::theatre::Theatre;
 
-/// What taking a definition, or checking arguments by it, may take. Source: docs/threat-model.md, row 7.
+/// What taking a definition, or checking arguments by it, may take. Source: docs/threat-model.md,
+/// row 7.
 const BOUND: Duration = Duration::from_millis(50);
 /// Beyond it is a failure on the busiest machine.
 const FAR: Duration = Duration::from_secs(2);
@@ -131,7 +132,8 @@ fn chance(dice: &mut Dice, depth: u64) -> Value {
     Value::Object(schema)
 }
 
-/// Arrays of nothing but arrays, one for each number: a hash of their items alone is the same for all.
+/// Arrays of nothing but arrays, one for each number: a hash of their items alone is the same for
+/// all.
 fn tree(number: usize) -> Value {
     match (number, number % 2) {
         (0, _) => json!([]),

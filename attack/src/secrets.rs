@@ -1,4 +1,5 @@
-//! A secret that a tool was told, or that comes back from where it was sent, in every disguise by every exit.
+//! A secret that a tool was told, or that comes back from where it was sent, in every disguise by
+//! every exit.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};

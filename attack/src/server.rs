@@ -1,8 +1,10 @@
-//! A server of several tenants: guests that try to write into its channels, and a client that guesses what others have.
+//! A server of several tenants: guests that try to write into its channels, and a client that
+//! guesses what others have.
 //!
-//! Cases: a tool says what looks like messages of the protocol; a tenant tries ids of another one's artifacts, running calls and
-//! questions, and changes the sealed states of questions; a tool that a tenant does not see is compared with one that does not
-//! exist, on every route, and so are keys that are refused. At the end their times are compared.
+//! Cases: a tool says what looks like messages of the protocol; a tenant tries ids of another one's
+//! artifacts, running calls and questions, and changes the sealed states of questions; a tool that
+//! a tenant does not see is compared with one that does not exist, on every route, and so are keys
+//! that are refused. At the end their times are compared.
 
 mod states;
 mod times;
@@ -34,7 +36,8 @@ const GLOBEX: [&str; 4] = ["book_table", "panics", "opens", "chatters"];
 const HIDDEN: &str = "submit_plan";
 /// Time for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// What a guest says, line by line: each would be a message of the server if it got into the channel as it is.
+/// What a guest says, line by line: each would be a message of the server if it got into the
+/// channel as it is.
 const FORGED: [&str; 8] = [
     r#"{"jsonrpc":"2.0","id":1,"result":{"forged":true}}"#,
     r#"data: {"type":"run_finished","forged":true}"#,
@@ -147,7 +150,8 @@ impl Server {
         if head.contains("x-forged") || answer.matches("\nHTTP/1.1").count() > 0 {
             return Err(wrong("a guest wrote a head"));
         }
-        // Chunks have lengths; whatever else is a line is a message, whose outermost member is none of the guest's.
+        // Chunks have lengths; whatever else is a line is a message, whose outermost member is none
+        // of the guest's.
         for text in body.split(['\r', '\n']).map(|line| line.strip_prefix("data: ").unwrap_or(line))
         {
             let message = serde_json::from_str::<Value>(text).unwrap_or_default();
@@ -159,7 +163,8 @@ impl Server {
         Ok(())
     }
 
-    /// Nothing of one tenant is there for another: not under its id, and not by a difference of answers.
+    /// Nothing of one tenant is there for another: not under its id, and not by a difference of
+    /// answers.
     fn guess(&self, case: u64, dice: &mut Dice) -> Result<(), (Fault, String, String)> {
         let content = dice.letters(40);
         let kept = json_of(&self.sent(&self.acme, "POST /v1/artifacts", "", &content));
@@ -349,7 +354,8 @@ fn json_of(answer: &str) -> Value {
     serde_json::from_str(body).unwrap_or_default()
 }
 
-/// An answer without what differs between any two requests: the name that the client wrote, ids, times, and their lengths.
+/// An answer without what differs between any two requests: the name that the client wrote, ids,
+/// times, and their lengths.
 fn normal(answer: &str, name: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for line in answer.replace(name, "NAME").lines() {

@@ -1,5 +1,5 @@
-//! Guests that look for what another one left in their slot, and leave marks for the next: in one cell, so that each call has
-//! what the one before it had.
+//! Guests that look for what another one left in their slot, and leave marks for the next: in one
+//! cell, so that each call has what the one before it had.
 
 use serde_json::json;
 use toolcell::{CallOptions, Engine, Executor, Grants, Limits, Placement, Tool, ToolCall};

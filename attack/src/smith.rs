@@ -1,5 +1,5 @@
-//! Components that the engine's own fuzzers make, in a cell: of chance, of chance in the contract's shape, and real modules
-//! with one change that a compiler may trip over.
+//! Components that the engine's own fuzzers make, in a cell: of chance, of chance in the contract's
+//! shape, and real modules with one change that a compiler may trip over.
 
 use std::time::Duration;
 
@@ -34,7 +34,8 @@ impl Smith {
     pub(crate) fn new(stage: &Stage) -> Self {
         // A clock that stands still: what is made must not depend on how long it took.
         let engine = stage.engine(Placement::Cells).frozen_clock().seed(stage.seed);
-        // To optimise the generator takes a minute of processor time, and its code would open a file when it comes.
+        // To optimise the generator takes a minute of processor time, and its code would open a
+        // file when it comes.
         let engine = engine.optimise(Optimise::Never).build().expect("an engine");
         Self {
             seed: stage.seed,

@@ -54,8 +54,9 @@ pub(crate) fn load_with(
     wait(async move { Component::load_with(&engine, bytes, grants, Missing::Denied).await })
 }
 
-/// Loads a component that is called until the end, and waits for its optimised code: what comes in place of the first code
-/// opens a file, which would look like a leak if it came after the first reading.
+/// Loads a component that is called until the end, and waits for its optimised code: what comes in
+/// place of the first code opens a file, which would look like a leak if it came after the first
+/// reading.
 pub(crate) fn load_for_good(engine: &Engine, bytes: Vec<u8>, grants: Grants) -> Component {
     let component = load_with(engine, bytes, grants).expect("a component of the campaign loads");
     let waiting = component.clone();
@@ -110,7 +111,8 @@ pub(crate) fn try_stranger(engine: &Engine, bytes: Vec<u8>, dice: &mut Dice, tal
     tally.judged(judgement);
 }
 
-/// Notes how late a call ended that its deadline ended. What is later by a second is a failure of its own.
+/// Notes how late a call ended that its deadline ended. What is later by a second is a failure of
+/// its own.
 pub(crate) fn in_time(
     ending: &str,
     began: Instant,

@@ -45,7 +45,8 @@ pub(crate) struct Finding {
     pub(crate) detail: String,
 }
 
-/// Records a time, of whatever length: `saturating_record` would cut it off where the histogram ends as yet.
+/// Records a time, of whatever length: `saturating_record` would cut it off where the histogram
+/// ends as yet.
 pub(crate) fn record(times: &mut Histogram<u64>, time: Duration) {
     let micros = u64::try_from(time.as_micros()).unwrap_or(LONGEST);
     times.record(micros.min(LONGEST)).expect("it grows");

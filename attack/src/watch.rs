@@ -5,7 +5,8 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long after the last call things may still be given back: idle threads are kept for ten seconds.
+/// How long after the last call things may still be given back: idle threads are kept for ten
+/// seconds.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Threads that are made when they are first needed, and kept: for files, for names, for waiting.
 const ONCE: i64 = 4;

@@ -1,7 +1,8 @@
-//! What one command costs as a whole process: a call of a small tool that is in the cache, beside a start of the program that
-//! only prints its version.
+//! What one command costs as a whole process: a call of a small tool that is in the cache, beside a
+//! start of the program that only prints its version.
 //!
-//! `cargo bench --workspace --bench command`. It starts `toolcell`: build it first, with the same profile.
+//! `cargo bench --workspace --bench command`. It starts `toolcell`: build it first, with the same
+//! profile.
 
 use std::fs;
 use std::io::Write as _;

@@ -1,5 +1,6 @@
-//! Whether the time of an answer says how near a wrong API key is to a right one: Welch's t between two kinds of tries, as
-//! dudect has it (Reparaz, Balasch, Verbauwhede: "Dude, is my code constant time?", 2017).
+//! Whether the time of an answer says how near a wrong API key is to a right one: Welch's t between
+//! two kinds of tries, as dudect has it (Reparaz, Balasch, Verbauwhede: "Dude, is my code constant
+//! time?", 2017).
 //!
 //! `cargo bench --workspace --profile dev --bench keys`
 

@@ -1,10 +1,10 @@
-//! What a small tool costs in each language: the size of its component, its build, its first call and a call, against raw
-//! wasmtime with the same component in the same run.
+//! What a small tool costs in each language: the size of its component, its build, its first call
+//! and a call, against raw wasmtime with the same component in the same run.
 //!
 //! `cargo bench --workspace --profile dev --bench languages`
 //!
-//! Python needs componentize-py, and C needs Zig: `PATH` must have the versions that `toolcell build` asks for. Without
-//! them, the table says so.
+//! Python needs componentize-py, and C needs Zig: `PATH` must have the versions that `toolcell
+//! build` asks for. Without them, the table says so.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -26,8 +26,8 @@ const PROGRAM: &str = r#"{"code":"return [1, 2, 3].map((n) => n * n).reduce((a, 
 const RUN_CODE_PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../example-tools/js/run_code");
 const GREET: &str = r#"{"name":"Ada"}"#;
 
-/// What is asked of a language, if anything is: bytes, seconds of a build, milliseconds of a first call, microseconds of a
-/// call, and its ratio to the floor.
+/// What is asked of a language, if anything is: bytes, seconds of a build, milliseconds of a first
+/// call, microseconds of a call, and its ratio to the floor.
 struct Targets {
     bytes: f64,
     build_s: f64,
@@ -61,7 +61,8 @@ fn main() -> Result<()> {
         (Language::Python, &PYTHON),
     ];
     let run_code = folder.path().join("run_code.wasm");
-    // The first build in this process, as `toolcell build` does one: the runtime is compiled for it.
+    // The first build in this process, as `toolcell build` does one: the runtime is compiled for
+    // it.
     let built = toolcell_build::build(Path::new(RUN_CODE_PROJECT), Some(&run_code))?;
     let seconds = built.time.as_secs_f64();
     println(&format!("\nrun_code: built in {seconds:.2} s {}", within(seconds, RUN_CODE.build_s)))?;
@@ -149,7 +150,8 @@ fn measure(
     ))
 }
 
-/// Loads a component into a new engine without a cache, as the first `toolcell run` of an author does, and calls its tool.
+/// Loads a component into a new engine without a cache, as the first `toolcell run` of an author
+/// does, and calls its tool.
 async fn answered(bytes: &[u8], (name, arguments): (&str, &str)) -> Result<()> {
     let component = Component::load(&Engine::builder().build()?, bytes.to_vec()).await?;
     let tool = component.tool(name).context("the tool")?;
@@ -158,8 +160,9 @@ async fn answered(bytes: &[u8], (name, arguments): (&str, &str)) -> Result<()> {
     Ok(())
 }
 
-/// The median times, in milliseconds, that a new engine takes for a component that its cache has, as a server does it: to
-/// load it, which reads and examines its bytes, and to answer the first call, which checks and links its code.
+/// The median times, in milliseconds, that a new engine takes for a component that its cache has,
+/// as a server does it: to load it, which reads and examines its bytes, and to answer the first
+/// call, which checks and links its code.
 fn first_call(
     runtime: &Runtime,
     bytes: &[u8],

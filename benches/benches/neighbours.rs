@@ -159,7 +159,8 @@ impl Bench {
         times
     }
 
-    /// Calls a loop until its limit, and again: milliseconds until each had its end that had a cell.
+    /// Calls a loop until its limit, and again: milliseconds until each had its end that had a
+    /// cell.
     fn hostile(
         &self,
         crowd: &Crowd,

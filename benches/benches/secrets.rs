@@ -1,4 +1,5 @@
-//! What it costs that a tool's words are searched for secrets: 64 KiB of an answer, and of a request's body.
+//! What it costs that a tool's words are searched for secrets: 64 KiB of an answer, and of a
+//! request's body.
 //!
 //! `cargo bench --workspace --profile dev --bench secrets`
 
@@ -159,7 +160,8 @@ fn compare(
     let mut out = std::io::stdout().lock();
     writeln!(out, "\n{title}: {ROUNDS} rounds of {CALLS} calls, microseconds")?;
     writeln!(out, "  {:12} {:>8} {:>8} {:>8}  target", "", "p50", "p99", "p99 more")?;
-    // A tail of its own: what a machine and a connection do to one call in a hundred is not the search's.
+    // A tail of its own: what a machine and a connection do to one call in a hundred is not the
+    // search's.
     let without = summaries.first().map_or(f64::NAN, |without| without.p99);
     for Summary { name, p50, p99, .. } in &summaries {
         let more = p99 - without;

@@ -1,8 +1,9 @@
-//! What serving costs: a call over HTTP and over MCP against a bare route that echoes; many streams; a reload under load; a
-//! tenant over its quota beside another one; many configured tools.
+//! What serving costs: a call over HTTP and over MCP against a bare route that echoes; many
+//! streams; a reload under load; a tenant over its quota beside another one; many configured tools.
 //!
-//! `cargo bench --workspace --profile dev --bench serve`, and after `--` the parts to measure: `calls`, `quota`, `streams` or
-//! `tools`. Without one, all are. `tools` starts `toolcell`: build it first, with the same profile.
+//! `cargo bench --workspace --profile dev --bench serve`, and after `--` the parts to measure:
+//! `calls`, `quota`, `streams` or `tools`. Without one, all are. `tools` starts `toolcell`: build
+//! it first, with the same profile.
 
 use std::io::Write as _;
 use std::net::SocketAddr;

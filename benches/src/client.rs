@@ -92,8 +92,9 @@ pub struct Response<'a> {
     pub body: &'a [u8],
 }
 
-/// Sends a request `each` times on every one of `connections`, and returns how long each took from the moment that it was
-/// sent. With `every`, a connection begins a request at this interval; otherwise as soon as the one before is answered.
+/// Sends a request `each` times on every one of `connections`, and returns how long each took from
+/// the moment that it was sent. With `every`, a connection begins a request at this interval;
+/// otherwise as soon as the one before is answered.
 ///
 /// # Errors
 /// A connection that ends, or a status that is not 200.

@@ -1,7 +1,9 @@
-//! Raw wasmtime doing the same call: new store, instantiate, call, drop; synchronous, without any limit.
+//! Raw wasmtime doing the same call: new store, instantiate, call, drop; synchronous, without any
+//! limit.
 //!
-//! Warm slots and what stays resident in them are set as in the library, because a worse baseline would flatter us. WASI is
-//! linked only for a component that calls it: the others are faster without.
+//! Warm slots and what stays resident in them are set as in the library, because a worse baseline
+//! would flatter us. WASI is linked only for a component that calls it: the others are faster
+//! without.
 
 use anyhow::Result;
 use wasmtime::component::types::ComponentItem;
@@ -49,8 +51,8 @@ impl Floor {
         Self::linked(bytes, name, false)
     }
 
-    /// Compiles a component that calls WASI: each call has a context of WASI that gives access to nothing. The imports of
-    /// `toolcell:tool` trap.
+    /// Compiles a component that calls WASI: each call has a context of WASI that gives access to
+    /// nothing. The imports of `toolcell:tool` trap.
     ///
     /// # Errors
     /// When it does not compile, or imports anything else.
@@ -119,8 +121,8 @@ impl Floor {
     }
 }
 
-/// Defines the functions of `toolcell:tool` as traps. (`define_unknown_imports_as_traps` would do it for those of WASI too: it
-/// compares versions exactly.)
+/// Defines the functions of `toolcell:tool` as traps. (`define_unknown_imports_as_traps` would do
+/// it for those of WASI too: it compares versions exactly.)
 fn trap_own_imports(
     linker: &mut Linker<State>,
     engine: &Engine,

@@ -1,4 +1,5 @@
-//! What the benches share: the floor they compare with, tools to time, and honest summaries of noisy times.
+//! What the benches share: the floor they compare with, tools to time, and honest summaries of
+//! noisy times.
 
 pub mod client;
 pub mod floor;

@@ -32,7 +32,8 @@ fn resident_of(process: &str) -> Result<u64> {
     Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
 }
 
-/// Approves so many components of the size of an ordinary tool, and measures what it takes to load them from the cache, and to serve them.
+/// Approves so many components of the size of an ordinary tool, and measures what it takes to load
+/// them from the cache, and to serve them.
 ///
 /// # Errors
 /// A component that is not served.
@@ -89,8 +90,8 @@ pub fn configured(runtime: &Runtime, count: usize) -> Result<()> {
     served(folder.path(), count)
 }
 
-/// Starts `toolcell serve` with the tools of this folder, and measures the time until it listens and what it holds while it has
-/// nothing to do.
+/// Starts `toolcell serve` with the tools of this folder, and measures the time until it listens
+/// and what it holds while it has nothing to do.
 fn served(folder: &Path, count: usize) -> Result<()> {
     let mut command = Command::new(program()?);
     for (option, name) in

@@ -1,9 +1,11 @@
-//! Processor time of this process's threads: what a request costs, however busy the machine is with other things.
+//! Processor time of this process's threads: what a request costs, however busy the machine is with
+//! other things.
 
 use std::fs;
 use std::time::Duration;
 
-/// Processor time of all living threads whose name begins like this. Zero where the system does not tell it.
+/// Processor time of all living threads whose name begins like this. Zero where the system does not
+/// tell it.
 #[must_use]
 pub fn spent(name: &str) -> Duration {
     let Ok(tasks) = fs::read_dir("/proc/self/task") else { return Duration::ZERO };

@@ -71,14 +71,17 @@ pub struct Step {
     pub name: String,
     /// Median time, in microseconds.
     pub p50: f64,
-    /// Median, over rounds, of its time minus that of the contender before it in the same round, in microseconds.
+    /// Median, over rounds, of its time minus that of the contender before it in the same round, in
+    /// microseconds.
     pub more: f64,
-    /// The interval in which that median lies with 95 % confidence (order statistics, no assumption on the noise).
+    /// The interval in which that median lies with 95 % confidence (order statistics, no assumption
+    /// on the noise).
     pub interval: (f64, f64),
 }
 
-/// Lets the contenders take turns one batch at a time, in another order each round, and compares them within each round:
-/// for differences that are smaller than what the machine's pace does to any of them.
+/// Lets the contenders take turns one batch at a time, in another order each round, and compares
+/// them within each round: for differences that are smaller than what the machine's pace does to
+/// any of them.
 pub fn steps(contenders: &mut [Contender<'_>], rounds: usize) -> Vec<Step> {
     let count = contenders.len();
     let mut times = vec![Vec::with_capacity(rounds); count];

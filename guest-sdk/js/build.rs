@@ -1,5 +1,5 @@
-//! The text of the module `toolcell`: `prelude.js`, the web platform and `answers.js` without comments and indents, which every component would
-//! carry. Each line keeps its number.
+//! The text of the module `toolcell`: `prelude.js`, the web platform and `answers.js` without
+//! comments and indents, which every component would carry. Each line keeps its number.
 
 use std::path::PathBuf;
 use std::{env, fs};

@@ -1,7 +1,7 @@
 //! The caller's request to end the call early.
 //!
-//! A tool that sees it should stop and return an error; otherwise the host stops it. In native tests there is no such
-//! request.
+//! A tool that sees it should stop and return an error; otherwise the host stops it. In native
+//! tests there is no such request.
 
 use crate::imports;
 
@@ -33,8 +33,9 @@ impl Wait {
         self.0.block();
     }
 
-    /// Returns the owned handle of the `wasi:io/poll` pollable, so that other bindings can wait for it together with other
-    /// pollables: for example with `Pollable::from_handle` of the `wasi` crate. `None` outside of a cell.
+    /// Returns the owned handle of the `wasi:io/poll` pollable, so that other bindings can wait for
+    /// it together with other pollables: for example with `Pollable::from_handle` of the `wasi`
+    /// crate. `None` outside of a cell.
     pub fn into_handle(self) -> Option<u32> {
         self.0.handle()
     }

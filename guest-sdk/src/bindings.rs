@@ -1,6 +1,7 @@
 //! The generated bindings of `wit/toolcell.wit`, the only place with `unsafe` code.
 //!
-//! Not here: meaning. `wire` translates between these types and the author's, `imports` calls these functions.
+//! Not here: meaning. `wire` translates between these types and the author's, `imports` calls these
+//! functions.
 
 #![allow(missing_docs, unreachable_pub, rust_2018_idioms, reason = "generated")]
 #![allow(

@@ -13,8 +13,8 @@ use crate::outcome::Failure;
 
 /// Where a call comes from. Take it as the last parameter: `context: &Context`.
 ///
-/// In native tests, [`Context::default`] is a first attempt without ids and without a time limit, and the methods `with_…`
-/// add the rest.
+/// In native tests, [`Context::default`] is a first attempt without ids and without a time limit,
+/// and the methods `with_…` add the rest.
 ///
 /// ```
 /// use toolcell_guest::{Context, json};
@@ -105,8 +105,8 @@ impl Context {
         Some(typed("caller's metadata", self.metadata.as_deref()?))
     }
 
-    /// Wall time that was left for this call when it started. See [`budget::remaining`](crate::budget::remaining) for
-    /// what is left now.
+    /// Wall time that was left for this call when it started. See
+    /// [`budget::remaining`](crate::budget::remaining) for what is left now.
     pub fn remaining(&self) -> Duration {
         self.remaining
     }
@@ -116,7 +116,8 @@ impl Context {
         self.attempt
     }
 
-    /// What the person answered to the [`Question`](crate::Question) of an earlier call. None in a first call.
+    /// What the person answered to the [`Question`](crate::Question) of an earlier call. None in a
+    /// first call.
     ///
     /// # Errors
     /// There is an answer of another shape.
@@ -124,7 +125,8 @@ impl Context {
         Some(typed("answer", &self.resume.as_ref()?.answer))
     }
 
-    /// What the asking call left with [`Question::state`](crate::Question::state). None in a first call.
+    /// What the asking call left with [`Question::state`](crate::Question::state). None in a first
+    /// call.
     ///
     /// # Errors
     /// There is a state of another shape.
@@ -132,8 +134,9 @@ impl Context {
         Some(typed("state of the earlier call", self.resume.as_ref()?.state.as_deref()?))
     }
 
-    /// The arguments of the call that `visible` is asked about. They may not fit the tool's parameters. None for a list, and
-    /// none in the tool itself, which has them as its own parameters.
+    /// The arguments of the call that `visible` is asked about. They may not fit the tool's
+    /// parameters. None for a list, and none in the tool itself, which has them as its own
+    /// parameters.
     pub fn arguments(&self) -> Option<Value> {
         self.extension("arguments")
     }
@@ -210,7 +213,8 @@ impl Context {
         self
     }
 
-    /// As a call that resumes after this answer. A value that cannot be written as JSON becomes null.
+    /// As a call that resumes after this answer. A value that cannot be written as JSON becomes
+    /// null.
     #[must_use]
     pub fn with_answer(mut self, answer: impl Serialize) -> Self {
         let answer = Json::of(&answer).text().unwrap_or_else(|_| "null".to_owned());
@@ -218,7 +222,8 @@ impl Context {
         self
     }
 
-    /// As a call that resumes with this state; the answer is null unless [`Context::with_answer`] gives one.
+    /// As a call that resumes with this state; the answer is null unless [`Context::with_answer`]
+    /// gives one.
     #[must_use]
     pub fn with_state(mut self, state: impl Serialize) -> Self {
         let state = Json::of(&state).text().ok();

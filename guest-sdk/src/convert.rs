@@ -1,6 +1,7 @@
 //! Which types a handler can take and return, and what becomes of a returned value.
 //!
-//! Each trait here covers every type that can work, and carries the words that the compiler shows for one that cannot.
+//! Each trait here covers every type that can work, and carries the words that the compiler shows
+//! for one that cannot.
 
 use schemars::JsonSchema;
 use serde::Serialize;

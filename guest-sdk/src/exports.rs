@@ -1,9 +1,10 @@
 //! `tools!`: the exports of a component.
 
-/// Makes these functions the tools of the component. Write it once, at the top level of a module of the component.
+/// Makes these functions the tools of the component. Write it once, at the top level of a module of
+/// the component.
 ///
-/// Each name is that of a function with `#[tool]`, or its path where the function is in another module:
-/// `tools![add, text::reverse]`. The function itself may be private.
+/// Each name is that of a function with `#[tool]`, or its path where the function is in another
+/// module: `tools![add, text::reverse]`. The function itself may be private.
 ///
 /// ```
 /// use toolcell_guest::{tool, tools};
@@ -66,8 +67,9 @@ macro_rules! tools {
 
 /// The entry of the tool at this path: the scope in brackets, then its name.
 ///
-/// A function without `#[tool]` has no type of its name, and the compiler would say "expected type, found function". So
-/// an outer block has a type of this name that is not a tool; a real one in the scope hides it.
+/// A function without `#[tool]` has no type of its name, and the compiler would say "expected type,
+/// found function". So an outer block has a type of this name that is not a tool; a real one in the
+/// scope hides it.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __entry {

@@ -1,4 +1,5 @@
-//! HTTP requests to servers that an operator grants. A request and its response are each held in memory as a whole.
+//! HTTP requests to servers that an operator grants. A request and its response are each held in
+//! memory as a whole.
 //!
 //! ```
 //! use toolcell_guest::{Failure, http};
@@ -15,8 +16,9 @@
 //! assert_eq!(temperature("São Paulo"), Ok(31.5));
 //! ```
 //!
-//! Redirects are not followed: the response has the redirect's status and `location`. Crates that use `wasi:http` work
-//! under the same grants. In native tests, [`answer_with`] answers the requests.
+//! Redirects are not followed: the response has the redirect's status and `location`. Crates that
+//! use `wasi:http` work under the same grants. In native tests, [`answer_with`] answers the
+//! requests.
 
 mod error;
 mod response;
@@ -86,7 +88,8 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Adds a pair to the URL's query, percent-encoded: the way for what a model wrote to get into a URL.
+    /// Adds a pair to the URL's query, percent-encoded: the way for what a model wrote to get into
+    /// a URL.
     pub fn query(mut self, name: &str, value: &str) -> Self {
         self.url.push(if self.url.contains('?') { '&' } else { '?' });
         encode(name, &mut self.url);
@@ -101,8 +104,8 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Sets the body to this value as JSON, and says so in a header. One that cannot be written makes
-    /// [`Request::send`] fail.
+    /// Sets the body to this value as JSON, and says so in a header. One that cannot be written
+    /// makes [`Request::send`] fail.
     pub fn json(mut self, value: impl Serialize) -> Self {
         match Json::of(&value).text() {
             Ok(text) => self.header("content-type", "application/json").body(text),
@@ -113,7 +116,8 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Has the host put a secret into the request. The operator says where: in a header or in the query.
+    /// Has the host put a secret into the request. The operator says where: in a header or in the
+    /// query.
     pub fn secret(mut self, secret: &'a Secret) -> Self {
         self.secret = Some(secret);
         self
@@ -128,7 +132,8 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Sends it and waits for the whole response, whatever its status: [`Response::success`] takes good ones only.
+    /// Sends it and waits for the whole response, whatever its status: [`Response::success`] takes
+    /// good ones only.
     ///
     /// # Errors
     /// [`Error`].
@@ -173,7 +178,8 @@ impl Request<'_> {
     }
 }
 
-/// For native tests: from now on this function answers the requests of this thread. In a cell it does nothing.
+/// For native tests: from now on this function answers the requests of this thread. In a cell it
+/// does nothing.
 pub fn answer_with(answer: impl Fn(&Request<'_>) -> Result<Response, Error> + 'static) {
     imports::answer_with(answer);
 }

@@ -17,9 +17,9 @@
 //! assert_eq!(weather("Berlin"), Ok(json!("sunny at [52.5,13.4]")));
 //! ```
 //!
-//! Needs the grant `invoke`: `NAME` or `PREFIX*`. The other tool runs in a cell of its own, on what is left of this call's
-//! limits, and with no rights that this tool does not have, unless the grant says `own NAME`. In native tests,
-//! [`answer_with`] sets what answers.
+//! Needs the grant `invoke`: `NAME` or `PREFIX*`. The other tool runs in a cell of its own, on what
+//! is left of this call's limits, and with no rights that this tool does not have, unless the grant
+//! says `own NAME`. In native tests, [`answer_with`] sets what answers.
 
 use std::fmt;
 
@@ -43,13 +43,16 @@ pub enum Error {
     Unexpected(String),
     /// The other tool reports failure: `{"message", "data"?, "retryable"?, "retry_after_ms"?}`.
     Failed(Value),
-    /// The other tool asks a person: `{"question", "options"?, "answer_schema"?}`. To pass the question on, ask it.
+    /// The other tool asks a person: `{"question", "options"?, "answer_schema"?}`. To pass the
+    /// question on, ask it.
     AskUser(Value),
     /// The other tool stops the agent loop: `{"reason", "result"}`.
     Halt(Value),
-    /// The other tool gave no valid answer: `{"reason", "message", …}`. `not_found`: there is no such tool.
+    /// The other tool gave no valid answer: `{"reason", "message", …}`. `not_found`: there is no
+    /// such tool.
     ToolError(Value),
-    /// The host refused the call: `{"kind", "message", …}`. `invalid_arguments`: they do not fit the tool's schema.
+    /// The host refused the call: `{"kind", "message", …}`. `invalid_arguments`: they do not fit
+    /// the tool's schema.
     Refused(Value),
 }
 
@@ -99,8 +102,8 @@ pub fn call<T: DeserializeOwned>(name: &str, arguments: impl Serialize) -> Resul
     serde_json::from_value(output["value"].take()).map_err(|error| Error::unexpected_value(&error))
 }
 
-/// Sets what answers the calls of this thread outside of a cell: a function of the tool's name and its arguments. In a cell,
-/// this does nothing.
+/// Sets what answers the calls of this thread outside of a cell: a function of the tool's name and
+/// its arguments. In a cell, this does nothing.
 pub fn answer_with(answer: impl Fn(&str, &Value) -> Result<Value, Error> + 'static) {
     imports::answer_calls_with(answer);
 }

@@ -1,6 +1,8 @@
-//! Values on their way to JSON text: written once, when the author hands them over; a failure is kept, not thrown.
+//! Values on their way to JSON text: written once, when the author hands them over; a failure is
+//! kept, not thrown.
 //!
-//! Invariant: code that builds a `Json` never sees an error; code that reads one must decide what a failure becomes.
+//! Invariant: code that builds a `Json` never sees an error; code that reads one must decide what a
+//! failure becomes.
 
 use std::io;
 
@@ -9,8 +11,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::ser::{Formatter, Serializer};
 
-/// Reads what a caller wrote. To JSON Schema `5.0` is an integer, to Rust's types it is none: what does not fit at first is
-/// tried again with such numbers written as integers.
+/// Reads what a caller wrote. To JSON Schema `5.0` is an integer, to Rust's types it is none: what
+/// does not fit at first is tried again with such numbers written as integers.
 pub(crate) fn read<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     serde_json::from_str(text).or_else(|error| {
         let respelt = serde_json::from_str(text).map(|mut value| {

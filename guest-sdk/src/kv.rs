@@ -1,4 +1,5 @@
-//! Keys and values that are kept between calls. All tools of a component share its keys; each tenant has others.
+//! Keys and values that are kept between calls. All tools of a component share its keys; each
+//! tenant has others.
 //!
 //! ```
 //! use toolcell_guest::{Failure, kv};
@@ -18,8 +19,9 @@
 //! assert_eq!((count(), count()), (Ok(1), Ok(2)));
 //! ```
 //!
-//! Needs the grant `kv`: `read PREFIX*` to get and to list, `write PREFIX*` for everything. In native tests each thread
-//! has a store in memory. It is empty at first, and its values do not expire.
+//! Needs the grant `kv`: `read PREFIX*` to get and to list, `write PREFIX*` for everything. In
+//! native tests each thread has a store in memory. It is empty at first, and its values do not
+//! expire.
 
 use std::fmt;
 use std::time::Duration;
@@ -136,8 +138,9 @@ pub fn delete(key: &str) -> Result<bool, Error> {
     imports::delete(key)
 }
 
-/// Sets a value if its key still has the version `expected`, where `None` means that there is no such key. Returns the new
-/// version, or `None` if the key has another version: nothing is set then.
+/// Sets a value if its key still has the version `expected`, where `None` means that there is no
+/// such key. Returns the new version, or `None` if the key has another version: nothing is set
+/// then.
 ///
 /// # Errors
 /// [`Error`].
@@ -165,7 +168,8 @@ pub fn compare_and_swap_for(
     imports::compare_and_swap(key, expected, value.as_ref(), Some(time))
 }
 
-/// The keys that begin with this, in ascending order of their bytes. The iterator asks the host for them page by page.
+/// The keys that begin with this, in ascending order of their bytes. The iterator asks the host for
+/// them page by page.
 pub fn list(prefix: impl Into<String>) -> Keys {
     Keys { prefix: prefix.into(), page: Vec::new().into_iter(), next: Next::Page(None) }
 }

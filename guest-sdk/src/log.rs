@@ -7,7 +7,8 @@
 //! log::line(log::Level::Warn, "the same, for a text that exists already");
 //! ```
 //!
-//! The host limits the bytes per call: lines beyond the limit are counted and dropped. In native tests they go to stderr.
+//! The host limits the bytes per call: lines beyond the limit are counted and dropped. In native
+//! tests they go to stderr.
 
 use crate::imports;
 

@@ -1,7 +1,7 @@
 //! The answer of a tool: exactly one of four shapes.
 //!
-//! Invariants: building any of them cannot fail; a value that cannot be written as JSON becomes [`Outcome::Error`] when
-//! the outcome leaves the tool.
+//! Invariants: building any of them cannot fail; a value that cannot be written as JSON becomes
+//! [`Outcome::Error`] when the outcome leaves the tool.
 //! Not here: a trap, a timeout or a refusal, which the host reports.
 
 mod failure;
@@ -19,9 +19,9 @@ pub use suspend::{Halt, Question};
 
 /// The answer of a tool at the end of a call.
 ///
-/// Most tools never name this type: a returned value is `Ok`, the error of a `Result` is `Error`. In a test,
-/// [`value`](Self::value), [`failure`](Self::failure), [`question`](Self::question) and [`halt`](Self::halt) tell which of
-/// the four it is.
+/// Most tools never name this type: a returned value is `Ok`, the error of a `Result` is `Error`.
+/// In a test, [`value`](Self::value), [`failure`](Self::failure), [`question`](Self::question) and
+/// [`halt`](Self::halt) tell which of the four it is.
 ///
 /// ```
 /// use toolcell_guest::{Context, Outcome, Question, tool};

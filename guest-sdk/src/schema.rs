@@ -1,7 +1,8 @@
 //! JSON Schemas from Rust types, in the form that models and validators read best.
 //!
-//! Out: draft 2020-12, subschemas inline where they do not recurse, no `$schema` and no `title` on top, and the range
-//! of an integer as `minimum` and `maximum` instead of a `format` that no standard knows.
+//! Out: draft 2020-12, subschemas inline where they do not recurse, no `$schema` and no `title` on
+//! top, and the range of an integer as `minimum` and `maximum` instead of a `format` that no
+//! standard knows.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;

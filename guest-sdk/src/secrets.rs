@@ -1,7 +1,8 @@
 //! Secrets that the host keeps for a tool.
 //!
-//! A [`Secret`] is a handle: [`http::Request::secret`](crate::http::Request::secret) has the host put its value into a
-//! request, and the tool never sees it. [`reveal`] is for the rare tool that must compute with the value.
+//! A [`Secret`] is a handle: [`http::Request::secret`](crate::http::Request::secret) has the host
+//! put its value into a request, and the tool never sees it. [`reveal`] is for the rare tool that
+//! must compute with the value.
 //!
 //! In native tests, [`keep`] provides secrets:
 //!
@@ -73,8 +74,8 @@ pub fn get(name: &str) -> Result<Secret, Error> {
 
 /// The value of the secret of this name. Needs the grant `reveal`.
 ///
-/// Operators give it rarely: a tool that reads a value can send it to every host that it is granted. For a request use
-/// [`get`].
+/// Operators give it rarely: a tool that reads a value can send it to every host that it is
+/// granted. For a request use [`get`].
 ///
 /// # Errors
 /// [`Error`].

@@ -1,7 +1,8 @@
-//! What `#[tool]` makes of a function, and what `tools!` makes of those: a table that answers every call.
+//! What `#[tool]` makes of a function, and what `tools!` makes of those: a table that answers every
+//! call.
 //!
-//! Invariants: nothing here is for an author to name; `#[tool]` and `tools!` are the only callers. A call of a name
-//! that is not in the table is an error of the outcome, never a trap.
+//! Invariants: nothing here is for an author to name; `#[tool]` and `tools!` are the only callers.
+//! A call of a name that is not in the table is an error of the outcome, never a trap.
 
 use crate::context::Context;
 use crate::convert::Arguments;
@@ -21,7 +22,8 @@ pub trait Tool {
     const ENTRY: Entry;
 }
 
-/// The typed side of one tool. Apart from [`Tool`] because a public function may take a private type.
+/// The typed side of one tool. Apart from [`Tool`] because a public function may take a private
+/// type.
 pub trait Handler {
     /// What the argument object is read as.
     type Arguments;
@@ -62,7 +64,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The row of this handler. The type of its arguments is said again for the compiler to point at.
+    /// The row of this handler. The type of its arguments is said again for the compiler to point
+    /// at.
     pub const fn of<H: Handler<Arguments = A>, A: Arguments>() -> Self {
         Self {
             name: H::NAME,

@@ -16,8 +16,8 @@ use toolcell::{
 /// Both places a cell can run at: what is promised holds at each.
 pub const PLACEMENTS: [Placement; 2] = [Placement::Cells, Placement::Inline];
 
-/// Bytes that a process has beside its cells: engines, compiled code, arguments that wait or are checked, what handlers keep,
-/// and a test itself.
+/// Bytes that a process has beside its cells: engines, compiled code, arguments that wait or are
+/// checked, what handlers keep, and a test itself.
 const REST: u64 = 768 << 20;
 
 /// The most memory that a process with this many cells has, each with so much of its own, in bytes.
@@ -77,7 +77,8 @@ pub fn call(component: &Component, tool: &str, arguments: &str, limits: Limits) 
     })
 }
 
-/// How a call ended, in one word a level: `timeout/fuel`, `handler_raised/unreachable+memory`, `ok`, `refusal/not_visible`.
+/// How a call ended, in one word a level: `timeout/fuel`, `handler_raised/unreachable+memory`,
+/// `ok`, `refusal/not_visible`.
 #[must_use]
 pub fn ending(result: &CallResult) -> String {
     match result {
@@ -102,7 +103,8 @@ pub fn tool_error(error: &toolcell::ToolError) -> String {
     detail.map_or_else(|| reason.to_owned(), |detail| format!("{reason}/{detail}{limit}"))
 }
 
-/// How a load ended: `ok`, or `describe/` and how the guest's `describe` ended, or the error's own words.
+/// How a load ended: `ok`, or `describe/` and how the guest's `describe` ended, or the error's own
+/// words.
 #[must_use]
 pub fn load_ending(loaded: &Result<Component, Error>) -> String {
     match loaded {

@@ -1,6 +1,7 @@
 //! Servers on loopback: one that answers and remembers, and one that says nothing.
 //!
-//! Invariants: they listen at a port of their own until the process ends; a request is read whole before it is answered.
+//! Invariants: they listen at a port of their own until the process ends; a request is read whole
+//! before it is answered.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -93,7 +94,8 @@ pub fn silent() -> SocketAddr {
     answering(b"")
 }
 
-/// A server that answers whatever it reads with these bytes and keeps the connection until its client closes it.
+/// A server that answers whatever it reads with these bytes and keeps the connection until its
+/// client closes it.
 ///
 /// # Panics
 /// When no port is free.

@@ -1,4 +1,5 @@
-//! Each bound of a cell with the others out of its way: what ends a guest here, nothing else would have.
+//! Each bound of a cell with the others out of its way: what ends a guest here, nothing else would
+//! have.
 
 use std::time::Duration;
 
@@ -49,8 +50,9 @@ fn a_memory_grows_to_its_budget() {
     assert_ends(Misdeed::Hoard, idle().with_memory(4 << 20), "handler_raised/unreachable+memory");
 }
 
-/// It spends next to no fuel, and some spend their time in instructions as long as there are. Its caller is answered at the
-/// deadline in any case; the only cell is free for the next call because a tick stopped it.
+/// It spends next to no fuel, and some spend their time in instructions as long as there are. Its
+/// caller is answered at the deadline in any case; the only cell is free for the next call because
+/// a tick stopped it.
 #[test]
 fn a_guest_that_spends_no_fuel_gives_its_cell_back() {
     let engine = Engine::builder().placement(Placement::Cells).cells(1).build().expect("an engine");

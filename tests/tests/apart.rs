@@ -1,4 +1,5 @@
-//! Two tenants of one engine, one registry and one store, at the same time: what one of them is told never names the other.
+//! Two tenants of one engine, one registry and one store, at the same time: what one of them is
+//! told never names the other.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex};
@@ -42,7 +43,8 @@ fn own(tenant: &str) -> Tool {
         .with_visibility(move |_, context| context.tenant.as_ref() == Some(&tenant))
 }
 
-/// Everything that a tool can say of what it was told, and everything that is kept for it; in another order each time.
+/// Everything that a tool can say of what it was told, and everything that is kept for it; in
+/// another order each time.
 fn calls(tenant: &str, batch: usize) -> Vec<ToolCall> {
     let note = |action: &str, text: Option<String>| {
         let mut arguments = json!({ "action": action });

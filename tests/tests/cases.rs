@@ -1,7 +1,7 @@
 //! Every example tool against its case files.
 //!
-//! `tests/cases/TOOL/CASE.json` holds `{"arguments" | "arguments_text", "context"?, "outcome"}`; `UPDATE=1` writes the
-//! outcome that was seen.
+//! `tests/cases/TOOL/CASE.json` holds `{"arguments" | "arguments_text", "context"?, "outcome"}`;
+//! `UPDATE=1` writes the outcome that was seen.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 //! Every reason, cause and limit that a call can end with stands in a test that produces it.
 //!
-//! The enums are open to the outside, so no `match` here could be complete: their variants are read from the source.
+//! The enums are open to the outside, so no `match` here could be complete: their variants are read
+//! from the source.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -60,8 +61,8 @@ fn snake_case(name: &str) -> String {
     word
 }
 
-/// Whether a string in this source is an ending with this cause: it starts with the cause, or ends with it when the
-/// cause is a limit, and no word goes on.
+/// Whether a string in this source is an ending with this cause: it starts with the cause, or ends
+/// with it when the cause is a limit, and no word goes on.
 fn expects(source: &str, cause: &str) -> bool {
     let goes_on = |c: char| c.is_alphanumeric() || c == '_';
     source.match_indices(cause).any(|(at, _)| {

@@ -39,8 +39,8 @@ fn asked<T>(work: impl FnOnce() -> T) -> (T, usize) {
     (done, ASKED.get() - before)
 }
 
-/// A list is of keys, and a write needs to know no more of a value than its size. Seen to fail with values copied on the
-/// way.
+/// A list is of keys, and a write needs to know no more of a value than its size. Seen to fail with
+/// values copied on the way.
 #[test]
 fn a_value_is_copied_only_where_it_is_asked_for() {
     const VALUE: usize = 1 << 20;

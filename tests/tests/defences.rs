@@ -1,6 +1,8 @@
-//! Takes down one defence after the other, and sees to it that the test which SPECIFICATION.md names for it fails.
+//! Takes down one defence after the other, and sees to it that the test which SPECIFICATION.md
+//! names for it fails.
 //!
-//! A test that passes all the same says nothing about its defence: it is a fault of the test, never of the switch.
+//! A test that passes all the same says nothing about its defence: it is a fault of the test, never
+//! of the switch.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +18,8 @@ use toolcell::defence::{self, Defence};
 
 /// Seconds that a test has to notice. One that has to be killed has noticed nothing.
 const PATIENCE: u32 = 60;
-/// KiB of memory that can be written to, so that what is let loose here does no harm: ten times what a test needs.
+/// KiB of memory that can be written to, so that what is let loose here does no harm: ten times
+/// what a test needs.
 const MEMORY: u32 = 6 << 20;
 /// Tests at once.
 const AT_ONCE: usize = 2;
@@ -65,7 +68,8 @@ fn lines() -> Vec<Line> {
     section.lines().filter_map(|text| text.strip_prefix("- `")).map(line).collect()
 }
 
-/// As cargo sees it that runs these tests: without what it sets for a test, which would have it build anew.
+/// As cargo sees it that runs these tests: without what it sets for a test, which would have it
+/// build anew.
 fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").expect("cargo runs this test"));
     let own = |name: &str| {
@@ -121,7 +125,8 @@ fn tests() -> Vec<Test> {
     tests
 }
 
-/// The one test that the page means: each word of the name is one of the test's, and the last is the last.
+/// The one test that the page means: each word of the name is one of the test's, and the last is
+/// the last.
 fn meant<'a>(tests: &'a [Test], name: &str) -> Result<&'a Test, String> {
     let words: Vec<_> = name.split(['/', ':', ' ']).filter(|word| !word.is_empty()).collect();
     let is_meant = |test: &&Test| {
@@ -224,7 +229,8 @@ fn each_test_fails_when_its_defence_is_down() {
     let _ = std::io::stdout().write_all(table.as_bytes());
 }
 
-/// Compiles the source of the switch by itself, as a user's debug and release builds and as the tests do.
+/// Compiles the source of the switch by itself, as a user's debug and release builds and as the
+/// tests do.
 #[test]
 fn a_build_for_users_has_no_switch() {
     let scratch = tempfile::tempdir().expect("a directory");

@@ -64,7 +64,8 @@ fn started_is_told_when_the_call_has_a_cell() {
     }
 }
 
-/// What an observer spawns inside of a guest's poll, or at a deadline, does not run beside the timers of all calls.
+/// What an observer spawns inside of a guest's poll, or at a deadline, does not run beside the
+/// timers of all calls.
 #[test]
 fn an_observer_never_finds_the_timers() {
     for placement in PLACEMENTS {
@@ -108,7 +109,8 @@ fn an_observer_never_finds_the_timers() {
     }
 }
 
-/// One call has much to tell at once, the other needs to be polled often: it gets on with every event that is read.
+/// One call has much to tell at once, the other needs to be polled often: it gets on with every
+/// event that is read.
 #[test]
 fn a_slow_reader_costs_no_call_its_time() {
     const TOLD: usize = 200;

@@ -1,6 +1,7 @@
 //! The library's examples run, and print what they are there to show.
 //!
-//! What differs from run to run (times, fuel, memory) is not compared. An example that no test runs is a failure.
+//! What differs from run to run (times, fuel, memory) is not compared. An example that no test runs
+//! is a failure.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,5 @@
-//! What holds for every handler: refusals, native closures, one terminal event, cancellation, overload.
+//! What holds for every handler: refusals, native closures, one terminal event, cancellation,
+//! overload.
 
 use std::future::Future;
 use std::pin::pin;
@@ -335,7 +336,8 @@ fn a_dropped_call_gives_its_cell_back() {
     }
 }
 
-/// More calls than cells: the others wait, and a call that waits past its time is refused, never failed by the pool.
+/// More calls than cells: the others wait, and a call that waits past its time is refused, never
+/// failed by the pool.
 #[test]
 fn overload_is_a_refusal() {
     let engine = narrow(Placement::Cells);
@@ -360,7 +362,8 @@ fn overload_is_a_refusal() {
     assert_eq!(endings, ["timeout/blocked", "refusal/overloaded", "ok"]);
 }
 
-/// Ten thousand calls wait for the only cell. One more is refused at once, and there is room again when they have gone.
+/// Ten thousand calls wait for the only cell. One more is refused at once, and there is room again
+/// when they have gone.
 #[test]
 fn one_call_too_many_does_not_wait() {
     const WAITING: usize = 10_000;

@@ -1,5 +1,5 @@
-//! `docs/events.md` and `docs/json.md` are complete and true: their examples are read by the library's types, and every
-//! event, kind and reason that these types know is named.
+//! `docs/events.md` and `docs/json.md` are complete and true: their examples are read by the
+//! library's types, and every event, kind and reason that these types know is named.
 //!
 //! A block marked `json TYPE` has one value a line.
 

@@ -1,5 +1,5 @@
-//! Every way to misbehave, in every place where guest code runs, at both placements: the same typed end each time, and
-//! a process that goes on.
+//! Every way to misbehave, in every place where guest code runs, at both placements: the same typed
+//! end each time, and a process that goes on.
 
 use std::time::Duration;
 
@@ -23,7 +23,8 @@ fn cell(placement: Placement) -> Engine {
     engine(placement, env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// The limits that a misdeed is done under, and how it ends. A new one does not compile before it has its line.
+/// The limits that a misdeed is done under, and how it ends. A new one does not compile before it
+/// has its line.
 fn rows(misdeed: Misdeed) -> Vec<(Limits, &'static str)> {
     let short = no_fuel_limit(Duration::from_millis(150));
     let row = |expected| vec![(tight(), expected)];
@@ -52,8 +53,8 @@ fn rows(misdeed: Misdeed) -> Vec<(Limits, &'static str)> {
             (tight(), "handler_raised/unreachable+table_elements"),
             (tight().with_memory(512 << 10), "handler_raised/unreachable+memory"),
         ],
-        // Bounds of the host's own, which no caller sets: the engine and WASI refuse the call that goes beyond.
-        // A handle that is lent counts as often as it is lent.
+        // Bounds of the host's own, which no caller sets: the engine and WASI refuse the call that
+        // goes beyond. A handle that is lent counts as often as it is lent.
         Misdeed::HoardObjects
         | Misdeed::HoardHandles
         | Misdeed::ForgeHandle
@@ -165,7 +166,8 @@ fn in_a_call(place: Place) {
     }
 }
 
-/// What runs before there is a tool ends the load, with the same typed end, under limits of the host's own.
+/// What runs before there is a tool ends the load, with the same typed end, under limits of the
+/// host's own.
 fn at_load(place: Place) {
     for placement in PLACEMENTS {
         let engine = cell(placement);
@@ -244,7 +246,8 @@ fn in_start() {
     every_misdeed(Place::Start);
 }
 
-/// Bounds that no caller sets are where they are said to be: the receipt tells how far the guest came.
+/// Bounds that no caller sets are where they are said to be: the receipt tells how far the guest
+/// came.
 #[test]
 fn objects_and_handles_are_counted() {
     for placement in PLACEMENTS {
@@ -382,8 +385,9 @@ fn a_handlers_own_checks_refuse() {
     }
 }
 
-/// Between two calls a guest counts its fuel in a register. The receipt of a loop that its deadline ends shows the work all
-/// the same: the longer it ran, the more. (How long it takes to do two million steps is the machine's business.)
+/// Between two calls a guest counts its fuel in a register. The receipt of a loop that its deadline
+/// ends shows the work all the same: the longer it ran, the more. (How long it takes to do two
+/// million steps is the machine's business.)
 #[test]
 fn a_killed_loop_has_a_receipt() {
     for placement in PLACEMENTS {
@@ -400,7 +404,8 @@ fn a_killed_loop_has_a_receipt() {
     }
 }
 
-/// What stands in memory at the start counts too: a component that does not fit is told so, by limit.
+/// What stands in memory at the start counts too: a component that does not fit is told so, by
+/// limit.
 #[test]
 fn a_component_that_does_not_fit_its_limit() {
     for placement in PLACEMENTS {
@@ -418,7 +423,8 @@ fn a_component_that_does_not_fit_its_limit() {
 /// The names of its functions are a guest's own words: short and harmless on the receipt of a trap.
 #[test]
 fn a_traps_names_are_short_and_harmless() {
-    // A terminal's clipboard, a line of a log, a word written backwards; and nearly the longest name that there can be.
+    // A terminal's clipboard, a line of a log, a word written backwards; and nearly the longest
+    // name that there can be.
     let symbol: String = "\u{1b}]52;c;Y3VybA==\u{7}\n\u{202e}evil\u{0}".repeat(3000);
     let mut hostile = Hostile::new(Place::Execute, Misdeed::Recurse);
     hostile.symbol = symbol.leak();

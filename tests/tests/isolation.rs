@@ -47,8 +47,9 @@ fn a_strict_engine_has_no_pool_and_shares_the_cache() {
     }
 }
 
-/// Everything that looks for marks and leaves some, by its pages: each another component. Those with three memories beside
-/// their own take all that a cell has in the pool, so that no other component finds its last slot untouched.
+/// Everything that looks for marks and leaves some, by its pages: each another component. Those
+/// with three memories beside their own take all that a cell has in the pool, so that no other
+/// component finds its last slot untouched.
 fn markers(engine: &Engine) -> Vec<Component> {
     let guest = |pages, more_memories| {
         let guest =
@@ -86,7 +87,8 @@ fn assert_nothing_is_left(isolation: Isolation, placement: Placement, rounds: us
     }
 }
 
-/// One cell, so that each call has what the one before it had. Source: docs/threat-model.md, row 54.
+/// One cell, so that each call has what the one before it had. Source: docs/threat-model.md, row
+/// 54.
 #[test]
 fn nothing_is_left_in_a_slot() {
     for placement in PLACEMENTS {
@@ -114,7 +116,8 @@ fn marks_are_found_where_they_are() {
     );
 }
 
-/// Small cells, one after the other, as many as a moment allows; a campaign makes a hundred thousand.
+/// Small cells, one after the other, as many as a moment allows; a campaign makes a hundred
+/// thousand.
 #[test]
 fn nothing_is_left_in_thousands_of_cells() {
     let engine = one_cell(Isolation::Pooled, Placement::Inline);

@@ -1,6 +1,7 @@
 //! A closure that cannot be a handler is a compile error that says what to write instead.
 //!
-//! The compiler is asked directly, with the library as it was built for these tests: nothing is built for it.
+//! The compiler is asked directly, with the library as it was built for these tests: nothing is
+//! built for it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -31,7 +32,8 @@ fn builds(library: &str) -> Vec<PathBuf> {
     libraries
 }
 
-/// What the compiler says of a tool that is made so of this handler: its messages as JSON, none where it compiles.
+/// What the compiler says of a tool that is made so of this handler: its messages as JSON, none
+/// where it compiles.
 fn said([toolcell, serde_json]: &[PathBuf; 2], make: &str, handler: &str) -> Vec<Value> {
     let scratch = tempfile::tempdir().expect("a directory");
     let source = scratch.path().join("misuse.rs");

@@ -1,4 +1,5 @@
-//! A run's policy function: where its code finds itself, and what one that never returns costs others.
+//! A run's policy function: where its code finds itself, and what one that never returns costs
+//! others.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, mpsc};
@@ -115,7 +116,8 @@ fn an_async_policy_is_asked_in_the_calls_own_task() {
     assert_eq!(outcome.expect("every name is known").messages[0].content, "null");
 }
 
-/// It panics as it is made or as it runs, or waits for ever: each halts the run, and its siblings end.
+/// It panics as it is made or as it runs, or waits for ever: each halts the run, and its siblings
+/// end.
 #[test]
 fn an_async_policy_that_fails_halts_the_run() {
     let made =
@@ -141,7 +143,8 @@ fn an_async_policy_that_fails_halts_the_run() {
     }
 }
 
-/// What it spawns runs where the run is, and never beside the timers that keep the deadlines of all calls.
+/// What it spawns runs where the run is, and never beside the timers that keep the deadlines of all
+/// calls.
 #[test]
 fn a_policy_finds_the_callers_runtime() {
     let caller = Builder::new_multi_thread()
@@ -167,7 +170,8 @@ fn a_policy_finds_the_callers_runtime() {
     }
 }
 
-/// As many as have a place never return: one more gets none in time, another runner's is asked all the same.
+/// As many as have a place never return: one more gets none in time, another runner's is asked all
+/// the same.
 #[test]
 fn policies_that_never_return_silence_no_other_runner() {
     let (stuck, gate) = (runner(), Arc::new(RwLock::new(())));

@@ -1,4 +1,5 @@
-//! Definitions against the restrictions of each provider, told by checkers that share nothing with the conversions.
+//! Definitions against the restrictions of each provider, told by checkers that share nothing with
+//! the conversions.
 
 use std::collections::BTreeSet;
 
@@ -112,7 +113,8 @@ fn plain(schema: &Value, found: &mut Complaints) {
     });
 }
 
-/// Every object that may be a schema: what stands in lists and maps of schemas included, what is data left out.
+/// Every object that may be a schema: what stands in lists and maps of schemas included, what is
+/// data left out.
 fn walk(schema: &Value, look: &mut impl FnMut(&Map<String, Value>)) {
     let Value::Object(keywords) = schema else { return };
     look(keywords);

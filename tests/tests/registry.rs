@@ -10,7 +10,8 @@ use toolcell::{
 };
 use toolcell_tests::{ending, engine, load, wait};
 
-/// A tool that answers with `answer`, or fails in the handler's own words where its argument `fails` is there.
+/// A tool that answers with `answer`, or fails in the handler's own words where its argument
+/// `fails` is there.
 fn tool(name: &str, answer: &str) -> Tool {
     let answer = answer.to_owned();
     let parameters = json!({"type": "object", "properties": {"fails": {"type": "string"}}});

@@ -1,4 +1,5 @@
-//! Requests of tools as they arrive at a server: with the secrets that are theirs, and as they were checked.
+//! Requests of tools as they arrive at a server: with the secrets that are theirs, and as they were
+//! checked.
 
 use std::collections::BTreeMap;
 
@@ -48,8 +49,8 @@ fn said(tool: &Tool, arguments: &Value, options: CallOptions) -> Value {
     .expect("JSON")
 }
 
-/// Two tenants with a value each, two tools, three hosts: of each tool the secret is bound to one host, and to the third
-/// none is.
+/// Two tenants with a value each, two tools, three hosts: of each tool the secret is bound to one
+/// host, and to the third none is.
 #[test]
 fn a_secret_is_its_tenants_its_tools_and_its_hosts() {
     let server = Server::echo();

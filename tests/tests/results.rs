@@ -1,4 +1,5 @@
-//! What callers get of a call and of a run: the events' end, messages, views, and one text for one failure.
+//! What callers get of a call and of a run: the events' end, messages, views, and one text for one
+//! failure.
 
 use std::panic::panic_any;
 use std::sync::Arc;

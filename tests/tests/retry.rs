@@ -103,8 +103,8 @@ fn a_native_handler_sees_its_attempts_number() {
     assert_eq!(*seen.lock().expect("no panic"), [None, Some(1), Some(2), Some(3)]);
 }
 
-/// A cell for each attempt, and a time of its own; the third one's timeout is the call's. A handler that is dropped at its
-/// attempt's end is tried again as well.
+/// A cell for each attempt, and a time of its own; the third one's timeout is the call's. A handler
+/// that is dropped at its attempt's end is tried again as well.
 #[test]
 fn a_guest_that_hangs_is_tried_again() {
     let retry = || {
@@ -137,7 +137,8 @@ fn a_guest_that_hangs_is_tried_again() {
     assert_eq!(answered.result.value().map(|value| value.as_str()), Some("2"), "{answered:?}");
 }
 
-/// A trap, a panic, and a handler that the executor drops at its deadline: the breaker counts them all.
+/// A trap, a panic, and a handler that the executor drops at its deadline: the breaker counts them
+/// all.
 #[test]
 fn a_breaker_hears_of_every_ending() {
     let definition = || Definition::new("native", "").expect("a name");

@@ -1,4 +1,5 @@
-//! Who is offered a tool, which calls it takes, what is wrong with arguments: the embedder's rules and the tool's own.
+//! Who is offered a tool, which calls it takes, what is wrong with arguments: the embedder's rules
+//! and the tool's own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -47,7 +48,8 @@ fn wasm(guest: Hostile) -> Tool {
     component.tools()[0].clone()
 }
 
-/// Too little fuel or time to be asked, or a state that no question left, shows nothing of a tool that its caller must not see.
+/// Too little fuel or time to be asked, or a state that no question left, shows nothing of a tool
+/// that its caller must not see.
 #[test]
 fn a_tool_that_hides_itself_is_hidden_however_its_call_ends() {
     let guest = Hostile { parameters: None, name: "t", ..Hostile::answering(Answer::Echo) };
@@ -120,7 +122,8 @@ fn an_embedders_rules_refuse_before_the_handler_runs() {
     }
 }
 
-/// The observer of checks hears of what a tool is asked beside its calls. The checks of a call are on its receipt.
+/// The observer of checks hears of what a tool is asked beside its calls. The checks of a call are
+/// on its receipt.
 #[test]
 fn the_fuel_of_checks_beside_calls_is_told_apart() {
     let [tool, validating] = [Place::Visible, Place::Validate].map(|place| {
@@ -159,7 +162,8 @@ fn the_fuel_of_checks_beside_calls_is_told_apart() {
     });
 }
 
-/// Where there are arguments, they count for visibility, before anything else is said of them; a list has none.
+/// Where there are arguments, they count for visibility, before anything else is said of them; a
+/// list has none.
 #[test]
 fn visibility_sees_the_arguments_of_a_call() {
     let knows = |arguments: &Value| arguments.is_null() || arguments["word"] == "xyzzy";
@@ -280,7 +284,8 @@ fn all_that_is_wrong_is_told_without_a_call() {
     }
 }
 
-/// A list shows what is offered: by the embedder's rule, and by a component's own word. One that fails at it is not offered.
+/// A list shows what is offered: by the embedder's rule, and by a component's own word. One that
+/// fails at it is not offered.
 #[test]
 fn a_list_shows_what_is_offered() {
     for placement in PLACEMENTS {

@@ -69,7 +69,8 @@ impl Scene {
         self.say(&json!({"how": how, "words": words}))
     }
 
-    /// What observers heard since they were asked last, but for the arguments, which came from outside.
+    /// What observers heard since they were asked last, but for the arguments, which came from
+    /// outside.
     fn heard(&self) -> Vec<Event> {
         let events = std::mem::take(&mut *self.events.lock().expect("events"));
         events.into_iter().filter(|event| !matches!(event, Event::Started { .. })).collect()

@@ -1,4 +1,5 @@
-//! What tenants share, and each one's part of it: cells, threads that wait, open files, the host's memory, the host itself.
+//! What tenants share, and each one's part of it: cells, threads that wait, open files, the host's
+//! memory, the host itself.
 
 use std::fs;
 use std::path::Path;
@@ -195,7 +196,8 @@ fn of_none() -> CallOptions {
     CallOptions::default()
 }
 
-/// Seen to fail without a tenant's bound on cells. Half of the endless calls run, half of them wait for the host.
+/// Seen to fail without a tenant's bound on cells. Half of the endless calls run, half of them wait
+/// for the host.
 #[test]
 fn a_tenant_with_endless_calls_costs_the_others_none() {
     const CELLS: u32 = 20;

@@ -22,8 +22,8 @@ fn sockets() -> BTreeSet<String> {
         .collect()
 }
 
-/// A tool tries each way to a listener on this machine: it is told that it may not, observers hear of each try, and nothing
-/// arrives. No descriptor of the host's becomes a socket meanwhile.
+/// A tool tries each way to a listener on this machine: it is told that it may not, observers hear
+/// of each try, and nothing arrives. No descriptor of the host's becomes a socket meanwhile.
 #[test]
 fn each_use_is_denied_and_no_socket_is_made() {
     let (tcp, udp) =

@@ -1,4 +1,5 @@
-//! What strangers write: schemas that point at the host's network, and errors that would be more than an error.
+//! What strangers write: schemas that point at the host's network, and errors that would be more
+//! than an error.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
@@ -100,8 +101,8 @@ fn texts() -> Vec<String> {
         .collect()
 }
 
-/// Whatever an error says, it is one string in one member. The contract has it passed through unchanged, so what it may
-/// cost is the limit of a result.
+/// Whatever an error says, it is one string in one member. The contract has it passed through
+/// unchanged, so what it may cost is the limit of a result.
 #[test]
 fn an_errors_words_stay_in_their_place() {
     for text in texts() {

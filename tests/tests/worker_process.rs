@@ -1,4 +1,5 @@
-//! A tenant's tools in a process of their own: the same calls, and a death that no other tenant notices.
+//! A tenant's tools in a process of their own: the same calls, and a death that no other tenant
+//! notices.
 
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, mpsc};

@@ -1,4 +1,5 @@
-//! Worker processes as attackers have them: what one says that was taken over, and what one inherits.
+//! Worker processes as attackers have them: what one says that was taken over, and what one
+//! inherits.
 
 use std::fs;
 use std::sync::mpsc;

@@ -28,8 +28,8 @@ impl Checks {
         }
     }
 
-    /// Runs a program that prints a line `ok: NAME` for each of its checks. It fails as a whole if it ends otherwise than
-    /// with 0, or checks nothing.
+    /// Runs a program that prints a line `ok: NAME` for each of its checks. It fails as a whole if
+    /// it ends otherwise than with 0, or checks nothing.
     pub(crate) fn program(&mut self, title: &str, command: &mut Command) -> Result<()> {
         let ended = run(command).with_context(|| format!("{title} does not run"))?;
         let mut checked = 0;

@@ -1,5 +1,6 @@
-//! Clients of others against `toolcell serve`: the agents of `clients/`, in Python and TypeScript, over HTTP and over MCP with
-//! the official SDKs, and the MCP Inspector with the settings that `docs/clients.md` tells users to copy.
+//! Clients of others against `toolcell serve`: the agents of `clients/`, in Python and TypeScript,
+//! over HTTP and over MCP with the official SDKs, and the MCP Inspector with the settings that
+//! `docs/clients.md` tells users to copy.
 
 use std::fs;
 use std::process::Command;
@@ -94,7 +95,8 @@ fn inspector(
         let mut target = Vec::new();
         if let Some((_, rest)) = section.split_once("```json\n") {
             let settings = rest.split("```").next().unwrap_or_default();
-            // As the page says: the absolute path, and the tenant. The Inspector reads one of the two names of the member.
+            // As the page says: the absolute path, and the tenant. The Inspector reads one of the
+            // two names of the member.
             let settings = settings
                 .replace("/path/to/toolcell.toml", &served.config.display().to_string())
                 .replace(".toml\"]", &format!(".toml\", \"--tenant\", \"{tenant}\"]"))

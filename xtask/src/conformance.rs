@@ -11,7 +11,8 @@ use crate::shell::{cargo, root, say};
 
 /// The program of the suite.
 const SUITE: &str = "@modelcontextprotocol/conformance/dist/index.js";
-/// The requirement sets, one for each era, and the scenarios of each: if fewer pass, the suite did not run them.
+/// The requirement sets, one for each era, and the scenarios of each: if fewer pass, the suite did
+/// not run them.
 const SETS: [(&str, usize); 2] = [("2025-11-25", 30), ("2026-07-28", 37)];
 
 /// Runs both sets. Fails if a scenario fails that is not listed, or one passes that is.

@@ -1,6 +1,7 @@
 //! The README's first command: build what is missing, then a tour of good and hostile tools.
 //!
-//! Invariants: the tour runs the real command on real components; a step that ends otherwise than told fails the demo.
+//! Invariants: the tour runs the real command on real components; a step that ends otherwise than
+//! told fails the demo.
 
 mod steps;
 mod world;
@@ -16,7 +17,8 @@ use crate::shell::{cargo, guest_workspaces, root, say};
 use steps::{Reach, SERVER, STATE, STEPS, Step};
 use world::{TOKEN, TOKEN_VARIABLE, World};
 
-/// Lines that are shown of what is approved: the component, its imports, the first words of its first tool.
+/// Lines that are shown of what is approved: the component, its imports, the first words of its
+/// first tool.
 const APPROVED_LINES: usize = 9;
 
 /// Builds and tours, and says how to go on.
@@ -107,8 +109,8 @@ impl Tour {
             .with_context(|| format!("{name}.wasm was not built"))
     }
 
-    /// Runs one step as a person would type it, and shows it. Returns the state of its question, which the next step may
-    /// bring back.
+    /// Runs one step as a person would type it, and shows it. Returns the state of its question,
+    /// which the next step may bring back.
     fn step(&self, step: &Step, state: Option<String>, world: &World) -> Result<Option<String>> {
         let component = self.component(step.component)?;
         let state = state.as_deref().unwrap_or_default();
@@ -135,7 +137,8 @@ impl Tour {
         }
         say(&format!("$ toolcell run {typed} {}\n", quoted(&arguments)));
         let mut command = self.command(step, world);
-        // The tour has its own configuration and state: the options that name them are left out of its hints.
+        // The tour has its own configuration and state: the options that name them are left out of
+        // its hints.
         let own =
             format!(" --config {} --state-dir {}", world.config.display(), world.state.display());
         let output = command.arg("run").arg(named).args(&arguments).arg("--receipt").output()?;

@@ -1,7 +1,8 @@
 //! Builds Rust guests: a cargo inside of a cargo.
 //!
 //! In: a workspace of guests. Out: the paths of its components.
-//! Invariants: nothing of the outer cargo's environment reaches the inner one, whose target and flags are its own.
+//! Invariants: nothing of the outer cargo's environment reaches the inner one, whose target and
+//! flags are its own.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -35,8 +36,9 @@ pub fn ensure_target(target: &str) -> Result<()> {
     Ok(())
 }
 
-/// Builds packages of a workspace in release mode, all of them if none is named, into the workspace's own `target`: where
-/// a user who types the command by hand finds them too. Progress goes to standard error.
+/// Builds packages of a workspace in release mode, all of them if none is named, into the
+/// workspace's own `target`: where a user who types the command by hand finds them too. Progress
+/// goes to standard error.
 ///
 /// # Errors
 /// When cargo fails.

@@ -1,8 +1,9 @@
-//! Builds the JavaScript runtimes, without and with `Intl`, and the reader of modules, which are in the repository as WebAssembly.
+//! Builds the JavaScript runtimes, without and with `Intl`, and the reader of modules, which are in
+//! the repository as WebAssembly.
 //!
-//! QuickJS is C: Zig's compiler, from the Python package `ziglang`, compiles it. `ZIG_PYTHON` names the Python that has it.
-//! A file beside the modules has the digest of their sources, so that a test without Zig finds sources that were changed
-//! and not built.
+//! QuickJS is C: Zig's compiler, from the Python package `ziglang`, compiles it. `ZIG_PYTHON` names
+//! the Python that has it. A file beside the modules has the digest of their sources, so that a
+//! test without Zig finds sources that were changed and not built.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -61,7 +62,8 @@ pub(crate) fn run() -> Result<()> {
             .env("CC_wasm32_unknown_unknown", &compiler)
             .env("AR_wasm32_unknown_unknown", &archiver)
             .env("CARGO_ENCODED_RUSTFLAGS", without_paths(root)?)
-            // The interpreter is inlined more than with `-Os`: a call costs a third less, and a component has 0.3 MB more.
+            // The interpreter is inlined more than with `-Os`: a call costs a third less, and a
+            // component has 0.3 MB more.
             .env("CFLAGS_wasm32_unknown_unknown", "-fno-sanitize=undefined -O2")
             .status()?;
         ensure!(status.success(), "{kept} does not build");
@@ -76,7 +78,8 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// The SHA-256 digest of the paths, sizes and contents of all files in `guest-sdk/js`, without what a build leaves there.
+/// The SHA-256 digest of the paths, sizes and contents of all files in `guest-sdk/js`, without what
+/// a build leaves there.
 fn digest_of_sources(root: &Path) -> Result<String> {
     let mut paths = Vec::new();
     let mut folders = vec![root.join("guest-sdk/js")];
@@ -101,7 +104,8 @@ fn digest_of_sources(root: &Path) -> Result<String> {
     Ok(format!("{:x}", digest.finalize()))
 }
 
-/// Flags that leave the paths of this machine out of what is built: panics name files below `crates` and `toolcell`.
+/// Flags that leave the paths of this machine out of what is built: panics name files below
+/// `crates` and `toolcell`.
 fn without_paths(root: &Path) -> Result<String> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home

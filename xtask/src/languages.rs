@@ -1,9 +1,10 @@
-//! Tools in Python, C and Rust from their source to their cases, with the compilers of the Python registry and cargo: the
-//! common cases, the example tools, what `toolcell new` makes, and the way from there to a client. Tools in TypeScript with the npm packages that they import.
-//! Components and programs that were not made for toolcell (`existing`).
+//! Tools in Python, C and Rust from their source to their cases, with the compilers of the Python
+//! registry and cargo: the common cases, the example tools, what `toolcell new` makes, and the way
+//! from there to a client. Tools in TypeScript with the npm packages that they import. Components
+//! and programs that were not made for toolcell (`existing`).
 //!
-//! Invariants: a common case is run for every language, or is named with a reason in the project's `skipped.txt`; a name there
-//! that no case has is an error.
+//! Invariants: a common case is run for every language, or is named with a reason in the project's
+//! `skipped.txt`; a name there that no case has is an error.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -16,10 +17,12 @@ use anyhow::{Context as _, Result, bail, ensure};
 use crate::registries::{Packages, install_python};
 use crate::shell::{cargo, root, say};
 
-/// What is installed: the versions that `host/build/src/python.rs` and `host/build/src/c/compiler.rs` demand.
+/// What is installed: the versions that `host/build/src/python.rs` and
+/// `host/build/src/c/compiler.rs` demand.
 const REQUIREMENTS: &str = "tests/languages/requirements.txt";
 
-/// The compiler is not optimised here, and a component of 11 MiB takes it longer than the limit on a slow machine.
+/// The compiler is not optimised here, and a component of 11 MiB takes it longer than the limit on
+/// a slow machine.
 const COMPILE_TIME: [&str; 2] = ["--compile-time", "5m"];
 
 /// Words of a command line, texts and paths.
@@ -143,8 +146,8 @@ impl Bench {
         Ok(command)
     }
 
-    /// Builds a project and runs its cases, and those of every language if it is one of `tests/languages`. Returns the name
-    /// of a project that fails, with what did not hold.
+    /// Builds a project and runs its cases, and those of every language if it is one of
+    /// `tests/languages`. Returns the name of a project that fails, with what did not hold.
     fn fault(&self, project: &Path) -> Result<Option<String>> {
         let name = name_of(project);
         let component = self.place.join(format!("{name}.wasm"));
@@ -179,7 +182,8 @@ impl Bench {
         Ok(None)
     }
 
-    /// The names of the files that are built although they should not be, or with other messages than those in their first lines.
+    /// The names of the files that are built although they should not be, or with other messages
+    /// than those in their first lines.
     fn refused(&self, folder: &Path, place: &Path) -> Result<Vec<String>> {
         let mut failed = Vec::new();
         for file in fs::read_dir(folder)?.flatten().map(|entry| entry.path()) {
@@ -207,8 +211,8 @@ impl Bench {
         Ok(failed)
     }
 
-    /// Whether the TypeScript compiler accepts what it should, with the declarations that a new project gets: the files of
-    /// `tests/types`, and the example tools in TypeScript.
+    /// Whether the TypeScript compiler accepts what it should, with the declarations that a new
+    /// project gets: the files of `tests/types`, and the example tools in TypeScript.
     fn types_hold(&self, packages: &Packages, folder: &Path) -> Result<bool> {
         ensure!(self.toolcell(&words!["new", folder, "--lang", "ts"])?, "`toolcell new` failed");
         let own = std::iter::once((OsString::from("types"), root().join("tests/types")));
@@ -237,7 +241,8 @@ fn name_of(project: &Path) -> String {
     project.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The folder with the cases of every language, without those that the project names in `skipped.txt`.
+/// The folder with the cases of every language, without those that the project names in
+/// `skipped.txt`.
 fn common_cases(common: &Path, project: &Path, place: &Path) -> Result<PathBuf> {
     let Ok(skipped) = fs::read_to_string(project.join("skipped.txt")) else {
         return Ok(common.to_owned());
@@ -294,7 +299,8 @@ fn has_cases(project: &Path) -> bool {
 mod tests {
     use super::*;
 
-    /// The files of `tests/types` have arguments whose types come from `parameters`, and none that do not fit.
+    /// The files of `tests/types` have arguments whose types come from `parameters`, and none that
+    /// do not fit.
     #[test]
     #[ignore = "needs the registries of Python and npm: `cargo xtask languages` does the same"]
     fn types_of_arguments_come_from_parameters() {
@@ -305,7 +311,8 @@ mod tests {
         assert!(bench.types_hold(&packages, &folder).expect("the compiler runs"));
     }
 
-    /// `validate` of this project is not `async`, and uses it in each case; one case uses it where it must not.
+    /// `validate` of this project is not `async`, and uses it in each case; one case uses it where
+    /// it must not.
     #[test]
     #[ignore = "needs the registry of Python: `cargo xtask languages` does the same"]
     fn asyncio_run_works_in_a_function_that_is_not_async() {

@@ -26,7 +26,8 @@ pub(crate) fn run() -> Result<()> {
         root(),
         &["clippy", "--workspace", "--no-default-features", "--locked", "--", "-D", "warnings"],
     )?;
-    // Warnings are errors here too, by the workspace's lints. Clippy has looked at the dependencies already: it takes seconds.
+    // Warnings are errors here too, by the workspace's lints. Clippy has looked at the dependencies
+    // already: it takes seconds.
     cargo(root(), &["doc", "--workspace", "--no-deps", "--locked"])?;
     // After clippy, which has checked the dependencies already.
     package::run()?;

@@ -3,10 +3,11 @@
 //! In: the files of the checkout. Out: a table of rows, each with its value now and its goal.
 //! Not here: the numbers that tests hold, which `exact` counts and `ceilings` lists.
 //!
-//! *Host code* is what the crates in `host/` compile without tests: the modules that their `lib.rs`, `main.rs` and `bin/`
-//! lead to, without what stands behind `#[cfg(test)]`. *Test code* is all other Rust of `host/` and `guest-sdk/` but build
-//! scripts and templates, and the whole of `tests/`, `attack/` and `benches/`. A line counts if it has a token that is not
-//! of a comment. *Hand-written pages* are all Markdown but `docs/commands.md`.
+//! *Host code* is what the crates in `host/` compile without tests: the modules that their
+//! `lib.rs`, `main.rs` and `bin/` lead to, without what stands behind `#[cfg(test)]`. *Test code*
+//! is all other Rust of `host/` and `guest-sdk/` but build scripts and templates, and the whole of
+//! `tests/`, `attack/` and `benches/`. A line counts if it has a token that is not of a comment.
+//! *Hand-written pages* are all Markdown but `docs/commands.md`.
 
 #[cfg(test)]
 mod ceilings;

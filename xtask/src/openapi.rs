@@ -1,5 +1,6 @@
-//! The OpenAPI document of `toolcell serve`: it is valid, generators of others make a client of it in Python and in TypeScript,
-//! which read the server's answers, and Schemathesis makes requests from it, whose answers must be what it says.
+//! The OpenAPI document of `toolcell serve`: it is valid, generators of others make a client of it
+//! in Python and in TypeScript, which read the server's answers, and Schemathesis makes requests
+//! from it, whose answers must be what it says.
 
 use std::fs;
 use std::process::Command;

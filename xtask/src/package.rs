@@ -1,9 +1,11 @@
 //! The packages as a registry would get them: packed, unpacked elsewhere, and compiled there.
 //!
-//! In: the repository. Out: `target/package/*.crate`, and a failure if one of them does not compile from its own files.
-//! Invariants: the place where they are compiled has nothing of the repository but the unpacked packages, the manifests and
-//! the lock file. Packages without sources depend on what the other packages and the tests depend on, and the profiles stay: so
-//! the dependencies have the features that they have for the tests, and what was compiled of them there is used.
+//! In: the repository. Out: `target/package/*.crate`, and a failure if one of them does not compile
+//! from its own files.
+//! Invariants: the place where they are compiled has nothing of the repository but the unpacked
+//! packages, the manifests and the lock file. Packages without sources depend on what the other
+//! packages and the tests depend on, and the profiles stay: so the dependencies have the features
+//! that they have for the tests, and what was compiled of them there is used.
 
 use std::fs;
 use std::path::Path;
@@ -65,7 +67,8 @@ fn unpack(packed: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The workspace around them. Packed manifests name versions only: the patch leads them to each other.
+/// The workspace around them. Packed manifests name versions only: the patch leads them to each
+/// other.
 fn workspace(place: &Path) -> Result<()> {
     let manifest = fs::read_to_string(root().join("Cargo.toml"))?;
     let (before, after) = manifest.split_once("members = [").context("the members")?;
@@ -85,8 +88,9 @@ fn workspace(place: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A package without sources that depends on what another one and its tests depend on, but for our own packages. Its name and
-/// folder are its own: packages that share these with others would take their place in the target directory.
+/// A package without sources that depends on what another one and its tests depend on, but for our
+/// own packages. Its name and folder are its own: packages that share these with others would take
+/// their place in the target directory.
 fn stand_in(folder: &Path, name: &str, manifest: &str) -> Result<()> {
     let folder = folder.join(name);
     fs::create_dir_all(folder.join("src"))?;

@@ -1,7 +1,7 @@
 //! The systemd unit, judged by systemd itself, and the container file, judged by hadolint.
 //!
-//! hadolint comes from the Python registry. systemd comes from the machine: where it is missing, its checks are skipped, and
-//! the output says so.
+//! hadolint comes from the Python registry. systemd comes from the machine: where it is missing,
+//! its checks are skipped, and the output says so.
 
 use std::env;
 use std::fs;
@@ -13,7 +13,8 @@ use crate::checks::{Checks, run as ended};
 use crate::registries::install_python;
 use crate::shell::{root, say};
 
-/// The exposure of the unit that `systemd-analyze security` may find, in tenths: 0 is none, 100 is all.
+/// The exposure of the unit that `systemd-analyze security` may find, in tenths: 0 is none, 100 is
+/// all.
 const EXPOSURE: &str = "--threshold=15";
 
 /// Runs them all.

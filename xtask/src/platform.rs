@@ -1,6 +1,6 @@
-//! The answers in `tests/platform`, compared with those of Node and of CPython 3.11. A test compares those of JavaScript with a
-//! cell's; those of Python are compared with a cell's here. The work of packages in `tests/platform/npm` and `packages`, in
-//! Node, in CPython and in a cell.
+//! The answers in `tests/platform`, compared with those of Node and of CPython 3.11. A test
+//! compares those of JavaScript with a cell's; those of Python are compared with a cell's here. The
+//! work of packages in `tests/platform/npm` and `packages`, in Node, in CPython and in a cell.
 
 use std::fs;
 use std::path::Path;
@@ -185,7 +185,8 @@ impl Outcome {
     }
 }
 
-/// Builds a project with the packages of this interpreter, and returns what a call of its tool prints.
+/// Builds a project with the packages of this interpreter, and returns what a call of its tool
+/// prints.
 fn in_a_cell(
     bench: &Bench,
     project: &Path,

@@ -1,7 +1,9 @@
-//! Installs the Python and Node packages that `clients/` pins, below `target/clients`, from the registries of both languages.
+//! Installs the Python and Node packages that `clients/` pins, below `target/clients`, from the
+//! registries of both languages.
 //!
-//! Node and npm come from a Python package: a Python interpreter is all that the machine must have. A second run installs
-//! nothing, unless a pinned version has changed. Where a registry is out of reach, the installation fails, and says so.
+//! Node and npm come from a Python package: a Python interpreter is all that the machine must have.
+//! A second run installs nothing, unless a pinned version has changed. Where a registry is out of
+//! reach, the installation fails, and says so.
 
 use std::env;
 use std::ffi::OsString;
@@ -82,7 +84,8 @@ fn npm_ci(node: &Path, folder: &Path) -> Result<()> {
     npm.env("PATH", path_with(programs)).reaches("npm")
 }
 
-/// Installs the packages of a file into a virtual environment below `place`, and returns its interpreter.
+/// Installs the packages of a file into a virtual environment below `place`, and returns its
+/// interpreter.
 pub(crate) fn install_python(place: &Path, requirements: &Path) -> Result<PathBuf> {
     let python = place.join("python");
     let interpreter = python.join("bin/python");
@@ -97,7 +100,8 @@ pub(crate) fn install_python(place: &Path, requirements: &Path) -> Result<PathBu
     Ok(interpreter)
 }
 
-/// Runs `install` unless it has been run into this folder for this very file, and a sign of it is still there.
+/// Runs `install` unless it has been run into this folder for this very file, and a sign of it is
+/// still there.
 fn once(
     folder: &Path,
     sign: &Path,
@@ -117,8 +121,8 @@ fn once(
     Ok(fs::write(stamp, wanted)?)
 }
 
-/// A new virtual environment, and pip for it: that of Python itself, that of the machine, or one that a package of Rust
-/// contains. Debian's Python comes without the first two.
+/// A new virtual environment, and pip for it: that of Python itself, that of the machine, or one
+/// that a package of Rust contains. Debian's Python comes without the first two.
 fn pip(folder: &Path, place: &Path) -> Result<Command> {
     let mut venv = Command::new("python3");
     let made = venv
@@ -157,7 +161,8 @@ fn carried_pip(place: &Path) -> Result<PathBuf> {
     pip.context("hint: install pip for python3, or its module ensurepip")
 }
 
-/// The folder with the source of a package of Rust, `NAME = "=VERSION"`, which is fetched into `folder`.
+/// The folder with the source of a package of Rust, `NAME = "=VERSION"`, which is fetched into
+/// `folder`.
 pub(crate) fn source_of(folder: &Path, package: &str) -> Result<PathBuf> {
     let name = package.split(' ').next().unwrap_or_default();
     let source = folder.join("vendor").join(name);
@@ -215,7 +220,8 @@ trait Reaches {
 }
 
 impl Reaches for Command {
-    /// Tries again after a pause: a registry that is overloaded or out of reach for a moment fails no check.
+    /// Tries again after a pause: a registry that is overloaded or out of reach for a moment fails
+    /// no check.
     fn reaches(&mut self, registry: &str) -> Result<()> {
         for pause in [5, 30, 0] {
             let status = self.status().with_context(|| format!("{registry} does not run"))?;

@@ -32,7 +32,8 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Builds the command and the guests, makes the configuration anew, approves it, and starts the server.
+    /// Builds the command and the guests, makes the configuration anew, approves it, and starts the
+    /// server.
     pub(crate) fn start(name: &str, tenants: &[&str]) -> Result<Self> {
         ensure_target(COMPONENT_TARGET)?;
         for workspace in guest_workspaces() {

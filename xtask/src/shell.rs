@@ -20,8 +20,8 @@ pub(crate) fn guest_workspaces() -> [PathBuf; 2] {
 pub(crate) fn cargo(folder: &Path, arguments: &[&str]) -> Result<()> {
     say(&format!("$ cargo {}\n", arguments.join(" ")));
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // What the outer cargo says of this package: dependencies that look at it would be built anew, each time that one types
-    // `cargo test` after `cargo xtask test`.
+    // What the outer cargo says of this package: dependencies that look at it would be built anew,
+    // each time that one types `cargo test` after `cargo xtask test`.
     let own =
         |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|own| name.starts_with(own));
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(own)) {

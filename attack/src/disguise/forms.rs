@@ -1,4 +1,5 @@
-//! How a value is written in each of its forms: the same for the guest that hides it and for the test that looks for it.
+//! How a value is written in each of its forms: the same for the guest that hides it and for the
+//! test that looks for it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};

@@ -1,4 +1,5 @@
-//! Sealed states of questions that a client changed, cut, or took from elsewhere: none of them is accepted.
+//! Sealed states of questions that a client changed, cut, or took from elsewhere: none of them is
+//! accepted.
 
 use std::sync::atomic::Ordering;
 

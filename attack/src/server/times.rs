@@ -1,6 +1,7 @@
 //! The time that a refusal takes: it says no more than the refusal.
 //!
-//! Requests of each kind take turns, so that a busy machine slows them alike, and their medians are compared.
+//! Requests of each kind take turns, so that a busy machine slows them alike, and their medians are
+//! compared.
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +11,8 @@ use crate::tally::{Fault, Tally};
 
 /// Requests of each kind.
 const TURNS: usize = 150;
-/// By how much the medians of two kinds may differ: generous, because the differences of a real leak grow with what is looked
-/// for, and those of a machine do not.
+/// By how much the medians of two kinds may differ: generous, because the differences of a real
+/// leak grow with what is looked for, and those of a machine do not.
 const RATIO: f64 = 1.5;
 /// How often a difference must be measured before it counts.
 const TIMES: usize = 3;

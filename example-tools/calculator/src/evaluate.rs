@@ -1,8 +1,8 @@
 //! Runs the program of an expression.
 //!
 //! In: steps from `parse`. Out: one finite number.
-//! Invariant: every value on the stack is finite, so the first step that leaves the real numbers is the one that is
-//! named.
+//! Invariant: every value on the stack is finite, so the first step that leaves the real numbers is
+//! the one that is named.
 
 use crate::functions::{factorial, remainder};
 use crate::parse::{Operation, Step};
@@ -51,7 +51,8 @@ pub(crate) fn evaluate(steps: &[Step]) -> Result<f64, String> {
     pop(&mut stack)
 }
 
-/// The parser balances the steps, so an empty stack is a fault of ours; it is still an answer and not a panic.
+/// The parser balances the steps, so an empty stack is a fault of ours; it is still an answer and
+/// not a panic.
 fn pop(stack: &mut Vec<f64>) -> Result<f64, String> {
     stack.pop().ok_or_else(|| "internal fault: an operand is missing".to_owned())
 }

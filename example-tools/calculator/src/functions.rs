@@ -1,7 +1,7 @@
 //! The names an expression may use: constants and functions.
 //!
-//! Invariant: a function gets only finite numbers, and as many as its entry says. What comes out may be anything; the
-//! evaluator refuses what is not finite.
+//! Invariant: a function gets only finite numbers, and as many as its entry says. What comes out
+//! may be anything; the evaluator refuses what is not finite.
 
 use std::f64::consts;
 use std::ops::RangeInclusive;
@@ -14,7 +14,8 @@ pub(crate) struct Function {
     pub(crate) apply: fn(&[f64]) -> f64,
 }
 
-/// Any number of arguments is bounded by the length of the expression; this only says "no bound of its own".
+/// Any number of arguments is bounded by the length of the expression; this only says "no bound of
+/// its own".
 const MANY: usize = usize::MAX;
 
 /// Every function, by name.
@@ -92,7 +93,8 @@ pub(crate) fn constant(name: &str) -> Option<f64> {
     CONSTANTS.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
 }
 
-/// NaN for what has no factorial: fractions and negative numbers. From 171 on it is larger than any finite number.
+/// NaN for what has no factorial: fractions and negative numbers. From 171 on it is larger than any
+/// finite number.
 pub(crate) fn factorial(n: f64) -> f64 {
     if n < 0.0 || n.fract() != 0.0 {
         f64::NAN
@@ -103,7 +105,8 @@ pub(crate) fn factorial(n: f64) -> f64 {
     }
 }
 
-/// The remainder with the sign of the divisor, as on a clock: 10 hours before 3 o'clock is `mod(3 - 10, 12)` = 5.
+/// The remainder with the sign of the divisor, as on a clock: 10 hours before 3 o'clock is `mod(3 -
+/// 10, 12)` = 5.
 pub(crate) fn remainder(a: f64, b: f64) -> f64 {
     let rest = a % b;
     if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
@@ -120,8 +123,8 @@ fn logarithm(x: f64, base: f64) -> f64 {
     }
 }
 
-/// Half away from zero, at `digits` behind the point (negative: before it).
-/// / Goes through decimal text for digits behind the point: 1.005 has no exact binary form, and what a person sees is
+/// Half away from zero, at `digits` behind the point (negative: before it). / Goes through decimal
+/// text for digits behind the point: 1.005 has no exact binary form, and what a person sees is
 //what / should be rounded.
 fn round(x: f64, digits: f64) -> f64 {
     if digits.fract() != 0.0 || digits.abs() > 300.0 {

@@ -16,11 +16,13 @@ use toolcell_guest::{tool, tools};
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    /// What to calculate, for example `2 * (3 + 4)^2` or `price * (1 + rate)`. Operators: `+ - * / ^`, `!` after a
-    /// number, `%` as a remainder between two numbers and as a percentage after one; `^` binds to the right and before
-    /// a minus sign. Functions: abs, acos, asin, atan, atan2(y, x), cbrt, ceil, cos, cosh, degrees, exp, factorial,
-    /// floor, hypot(x, y), ln, log(x, base), log10, log2, max, mean, min, mod(a, b), radians, round(x, digits), sign,
-    /// sin, sinh, sqrt, sum, tan, tanh, trunc. Constants: pi, tau, e. Angles are in radians. No thousands separators.
+    /// What to calculate, for example `2 * (3 + 4)^2` or `price * (1 + rate)`. Operators: `+ - * /
+    /// ^`, `!` after a number, `%` as a remainder between two numbers and as a percentage after
+    /// one; `^` binds to the right and before a minus sign. Functions: abs, acos, asin, atan,
+    /// atan2(y, x), cbrt, ceil, cos, cosh, degrees, exp, factorial, floor, hypot(x, y), ln, log(x,
+    /// base), log10, log2, max, mean, min, mod(a, b), radians, round(x, digits), sign, sin, sinh,
+    /// sqrt, sum, tan, tanh, trunc. Constants: pi, tau, e. Angles are in radians. No thousands
+    /// separators.
     #[schemars(length(min = 1, max = 2000))]
     expression: String,
     /// Values for names in the expression, for example `{"price": 80, "rate": 0.19}`.
@@ -46,8 +48,9 @@ impl Serialize for Number {
     }
 }
 
-/// Evaluates an arithmetic expression with 64-bit floating-point numbers and returns the number. Use it instead of
-/// calculating in your head. What is not a finite real number, such as a division by zero, is an error that says where.
+/// Evaluates an arithmetic expression with 64-bit floating-point numbers and returns the number.
+/// Use it instead of calculating in your head. What is not a finite real number, such as a division
+/// by zero, is an error that says where.
 #[tool(
     title = "Calculator",
     read_only,

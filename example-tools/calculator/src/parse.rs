@@ -1,7 +1,8 @@
 //! Tokens into a program for a stack: operands first, then what is done with them.
 //!
 //! In: an expression and the caller's variables. Out: steps that `evaluate` runs in a loop.
-//! Invariants: recursion is at most [`MAX_DEPTH`] deep, whatever the text; a program pops no more than was pushed.
+//! Invariants: recursion is at most [`MAX_DEPTH`] deep, whatever the text; a program pops no more
+//! than was pushed.
 //! Not here: arithmetic.
 //!
 //! ```text
@@ -18,7 +19,8 @@ use std::collections::BTreeMap;
 use crate::functions::{self, CONSTANTS, FUNCTIONS, Function};
 use crate::token::{Kind, Token, is_name, tokens};
 
-/// Parentheses and powers inside each other. Far more than a person writes, far less than the stack bears.
+/// Parentheses and powers inside each other. Far more than a person writes, far less than the stack
+/// bears.
 pub(crate) const MAX_DEPTH: usize = 64;
 
 /// One step of the program, and the column to blame when it fails.
@@ -132,8 +134,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `%` is a remainder when an operand follows and a percentage when none does. Before `+` and `-` it could be
-    /// either, and guessing would give a wrong number without a word.
+    /// `%` is a remainder when an operand follows and a percentage when none does. Before `+` and
+    /// `-` it could be either, and guessing would give a wrong number without a word.
     fn postfix(&mut self) -> Result<(), String> {
         self.atom()?;
         loop {

@@ -1,8 +1,8 @@
 //! From what is known of a reservation to the next thing to say about it.
 //!
-//! In: the details so far, from the call or from a person's answer. Out: a [`Decision`]. Invariants: pure, so the same
-//! details always give the same decision and the same reference; a decision to ask names one or more fields, never
-//! none.
+//! In: the details so far, from the call or from a person's answer. Out: a [`Decision`].
+//! Invariants: pure, so the same details always give the same decision and the same reference; a
+//! decision to ask names one or more fields, never none.
 //! Not here: how a person is asked (`lib`), the house's book (`house`).
 
 use schemars::JsonSchema;
@@ -23,7 +23,8 @@ pub(crate) struct Details {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 40))]
     pub(crate) party_size: Option<u32>,
-    /// The day as YYYY-MM-DD. Work out relative dates such as "tomorrow" first: the tool has no clock.
+    /// The day as YYYY-MM-DD. Work out relative dates such as "tomorrow" first: the tool has no
+    /// clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^\d{4}-\d{2}-\d{2}$"))]
     pub(crate) date: Option<String>,

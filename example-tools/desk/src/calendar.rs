@@ -1,7 +1,7 @@
 //! Days and times of day: read, checked, written.
 //!
-//! Invariant: a [`Day`] is a day that exists, from 1583 (the first full Gregorian year) to 9999. There is no "today":
-//! a cell has no clock unless it is given one, so dates are absolute.
+//! Invariant: a [`Day`] is a day that exists, from 1583 (the first full Gregorian year) to 9999.
+//! There is no "today": a cell has no clock unless it is given one, so dates are absolute.
 
 use std::fmt;
 

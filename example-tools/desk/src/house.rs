@@ -1,7 +1,8 @@
 //! The restaurant: when it is open and how many seats are free.
 //!
-//! The book of reservations is a fixed table here, so that the same call always has the same answer. A real one would
-//! live in key-value storage or behind HTTP; nothing else in this crate would change.
+//! The book of reservations is a fixed table here, so that the same call always has the same
+//! answer. A real one would live in key-value storage or behind HTTP; nothing else in this crate
+//! would change.
 
 use crate::calendar::{Day, Time};
 
@@ -44,7 +45,8 @@ pub(crate) fn open_days(from: Day, count: usize) -> Vec<Day> {
         .collect()
 }
 
-/// From 19:00 to 20:00 the house is full on Fridays and Saturdays and has one small table left on other days.
+/// From 19:00 to 20:00 the house is full on Fridays and Saturdays and has one small table left on
+/// other days.
 fn free_seats(day: Day, time: Time) -> u32 {
     let busy = (Time(19 * 60)..=Time(20 * 60)).contains(&time);
     match (day.weekday(), busy) {

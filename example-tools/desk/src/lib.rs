@@ -1,7 +1,8 @@
-//! The front desk: one tool that asks a person when it does not know enough, and one that ends the loop.
+//! The front desk: one tool that asks a person when it does not know enough, and one that ends the
+//! loop.
 //!
-//! `booking` decides what to say next about a table, from `house` and `calendar`; `plan` brings steps in order. Here is
-//! only how those speak to the host: a question, a value, a halt.
+//! `booking` decides what to say next about a table, from `house` and `calendar`; `plan` brings
+//! steps in order. Here is only how those speak to the host: a question, a value, a halt.
 
 mod booking;
 mod calendar;
@@ -51,8 +52,9 @@ struct Reply {
     booking: Option<Booking>,
 }
 
-/// Books a table at the restaurant (Tuesday to Sunday, 17:00 to 21:30, parties of up to 8). Give the details you know
-/// and do not guess the others: a person is asked for what is missing, ambiguous or taken.
+/// Books a table at the restaurant (Tuesday to Sunday, 17:00 to 21:30, parties of up to 8). Give
+/// the details you know and do not guess the others: a person is asked for what is missing,
+/// ambiguous or taken.
 #[tool(
     title = "Book a table",
     idempotent,
@@ -118,9 +120,9 @@ fn check_plan(args: &PlanArgs) -> Vec<String> {
     plan::problems(&args.steps)
 }
 
-/// Hands in the finished plan and ends the conversation. The steps are brought into an order in which they can be
-/// carried out; steps that wait for each other in a circle are an error that names the circle. Call it once, when the
-/// plan is done.
+/// Hands in the finished plan and ends the conversation. The steps are brought into an order in
+/// which they can be carried out; steps that wait for each other in a circle are an error that
+/// names the circle. Call it once, when the plan is done.
 #[tool(
     title = "Submit a plan",
     read_only,

@@ -1,8 +1,9 @@
 //! A plan into an order in which it can be carried out.
 //!
-//! In: steps that name the steps they wait for. Out: the same steps, each after all it waits for; or a cycle.
-//! Invariants: steps keep the author's order where nothing forbids it, so the same plan gives the same answer; the work
-//! grows with steps times dependencies and both are bounded by the schema.
+//! In: steps that name the steps they wait for. Out: the same steps, each after all it waits for;
+//! or a cycle.
+//! Invariants: steps keep the author's order where nothing forbids it, so the same plan gives the
+//! same answer; the work grows with steps times dependencies and both are bounded by the schema.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -112,7 +113,8 @@ pub(crate) fn order(goal: &str, steps: &[Step]) -> Result<Plan, Cycle> {
     Ok(Plan { goal: goal.trim().to_owned(), steps: ordered, waves })
 }
 
-/// Every step that is left waits for another that is left: following that leads around a circle sooner or later.
+/// Every step that is left waits for another that is left: following that leads around a circle
+/// sooner or later.
 fn cycle(steps: &[Step], done: &BTreeMap<&str, usize>) -> Cycle {
     let left = |id: &str| steps.iter().find(|step| step.id == id && !done.contains_key(id));
     let mut path: Vec<&str> = Vec::new();

@@ -1,6 +1,7 @@
 //! Fetches a page.
 //!
-//! The tool declares no needs: which hosts it may reach is the operator's to know, and nothing else narrows it.
+//! The tool declares no needs: which hosts it may reach is the operator's to know, and nothing else
+//! narrows it.
 
 mod page;
 
@@ -19,7 +20,8 @@ struct Args {
     /// An absolute URL, for example `https://example.com/page`.
     #[schemars(length(min = 8, max = 4_000))]
     url: String,
-    /// Whether to log in with the token that this tool was given. Only for the host it is meant for.
+    /// Whether to log in with the token that this tool was given. Only for the host it is meant
+    /// for.
     #[serde(default)]
     with_token: bool,
     /// At most so many characters of the page.
@@ -32,8 +34,8 @@ fn default_characters() -> u32 {
     20_000
 }
 
-/// Fetches the text of a web page or an API with a GET request. Redirects are not followed: fetch `location` if that is
-/// where you want to go. Which hosts can be reached is up to the operator.
+/// Fetches the text of a web page or an API with a GET request. Redirects are not followed: fetch
+/// `location` if that is where you want to go. Which hosts can be reached is up to the operator.
 #[tool(title = "Fetch", read_only, idempotent, open_world, output, max_execution = "60s")]
 fn fetch(args: Args) -> Result<Page, Failure> {
     let token = if args.with_token { Some(secrets::get(TOKEN)?) } else { None };

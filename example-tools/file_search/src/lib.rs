@@ -1,6 +1,7 @@
 //! Searches a directory that an operator granted.
 //!
-//! `search` walks and reads with `std::fs`, below any folder; `pattern` matches names. Only here it is `/data`.
+//! `search` walks and reads with `std::fs`, below any folder; `pattern` matches names. Only here it
+//! is `/data`.
 
 mod pattern;
 mod search;
@@ -57,8 +58,8 @@ fn complete(args: &Args) -> Vec<String> {
     wrong
 }
 
-/// Searches the granted files: by name, or line by line for a text. Files that are no text, or larger than a MiB, are
-/// found by name only.
+/// Searches the granted files: by name, or line by line for a text. Files that are no text, or
+/// larger than a MiB, are found by name only.
 #[tool(
     title = "File search",
     validate = complete,

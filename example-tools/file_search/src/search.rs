@@ -1,7 +1,7 @@
 //! The walk through a folder, and the look into its files.
 //!
-//! Invariants: always the same order; bounded in files, bytes, depth and matches; no symbolic link is followed; what
-//! cannot be read is counted and does not end the search.
+//! Invariants: always the same order; bounded in files, bytes, depth and matches; no symbolic link
+//! is followed; what cannot be read is counted and does not end the search.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -50,7 +50,8 @@ pub(crate) struct Found {
     pub(crate) matches: Vec<Match>,
     /// How many files of the wanted name were looked at.
     pub(crate) files: usize,
-    /// How many files and folders could not be looked into: too large, no text, too deep, or not readable.
+    /// How many files and folders could not be looked into: too large, no text, too deep, or not
+    /// readable.
     pub(crate) unread: usize,
     /// Whether there may be more: a limit was reached.
     pub(crate) stopped: bool,

@@ -1,8 +1,11 @@
 //! Compiles a jq filter and runs it over one value.
 //!
-//! In: the filter's text, the input, values for `$names`. Out: the outputs, at most as many as asked for.
-//! Invariants: a filter reads nothing but its input and variables: no environment, clock, files or further inputs.
-//! Not here: JSON to jq values and back (`value`), the words for what does not compile (`complaint`).
+//! In: the filter's text, the input, values for `$names`. Out: the outputs, at most as many as
+//! asked for.
+//! Invariants: a filter reads nothing but its input and variables: no environment, clock, files or
+//! further inputs.
+//! Not here: JSON to jq values and back (`value`), the words for what does not compile
+//! (`complaint`).
 
 use std::collections::BTreeMap;
 
@@ -14,9 +17,11 @@ use serde_json::Value;
 
 use crate::{complaint, value};
 
-/// Brackets inside each other in a filter. The parser recurses on them; its stack bears a few times as many.
+/// Brackets inside each other in a filter. The parser recurses on them; its stack bears a few times
+/// as many.
 const MAX_NESTING: usize = 100;
-/// Characters of a message that quotes values: a model needs the beginning, not the whole input again.
+/// Characters of a message that quotes values: a model needs the beginning, not the whole input
+/// again.
 const MAX_MESSAGE: usize = 400;
 /// Native filters that look outside; the prelude has harmless ones of the same names.
 const OUTSIDE: [&str; 4] = ["env", "localtime", "now", "strflocaltime"];

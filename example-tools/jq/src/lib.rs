@@ -1,6 +1,7 @@
 //! jq: a query language for JSON, with nothing but its input in reach.
 //!
-//! Flow: filter → `filter` (compile, run) → `value` (jq's values to JSON); `complaint` says what does not compile.
+//! Flow: filter → `filter` (compile, run) → `value` (jq's values to JSON); `complaint` says what
+//! does not compile.
 
 mod complaint;
 mod filter;
@@ -38,8 +39,9 @@ fn default_limit() -> u32 {
     DEFAULT_LIMIT
 }
 
-/// Runs a jq filter over a JSON value and returns the list of all its outputs. Use it to pick, reshape, group, count or
-/// sort parts of large JSON. The filter sees its input and variables only: no environment, clock, files or modules.
+/// Runs a jq filter over a JSON value and returns the list of all its outputs. Use it to pick,
+/// reshape, group, count or sort parts of large JSON. The filter sees its input and variables only:
+/// no environment, clock, files or modules.
 #[tool(
     title = "jq",
     read_only,

@@ -1,7 +1,7 @@
 //! JSON to jq's values and back.
 //!
-//! Invariants: a number that is whole comes out as an integer, as jq prints it; what has no JSON form is an error or,
-//! for numbers beyond JSON, what jq prints for them.
+//! Invariants: a number that is whole comes out as an integer, as jq prints it; what has no JSON
+//! form is an error or, for numbers beyond JSON, what jq prints for them.
 
 use jaq_json::{Num, Val};
 use serde::Deserialize;

@@ -1,7 +1,7 @@
 //! Markdown to HTML that is safe to show.
 //!
-//! Invariants: without the caller's word no tag of the source survives as a tag, and no link or picture keeps an
-//! address that could run something. What is dropped leaves its text behind.
+//! Invariants: without the caller's word no tag of the source survives as a tag, and no link or
+//! picture keeps an address that could run something. What is dropped leaves its text behind.
 
 use pulldown_cmark::{CowStr, Event, LinkType, Parser, Tag, TagEnd, html};
 
@@ -16,7 +16,8 @@ pub(crate) enum RawHtml {
     Keep,
 }
 
-/// Schemes that open something harmless. Addresses without a scheme stay inside the page or the site.
+/// Schemes that open something harmless. Addresses without a scheme stay inside the page or the
+/// site.
 const SCHEMES: [&str; 5] = ["http", "https", "mailto", "tel", "xmpp"];
 
 /// Turns `source` into HTML.
@@ -55,7 +56,8 @@ pub(crate) fn render(source: &str, raw: RawHtml) -> String {
     out
 }
 
-/// Whether an address opens something harmless. Browsers skip blanks and control characters in a scheme, so this does.
+/// Whether an address opens something harmless. Browsers skip blanks and control characters in a
+/// scheme, so this does.
 pub(crate) fn is_safe(address: &CowStr<'_>) -> bool {
     let visible: String =
         address.chars().filter(|c| !c.is_whitespace() && !c.is_control()).collect();

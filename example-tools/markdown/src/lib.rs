@@ -20,13 +20,15 @@ struct HtmlArgs {
     /// The Markdown source.
     #[schemars(length(max = 1_000_000))]
     markdown: String,
-    /// Pass HTML in the source through. Only for sources you trust: by default its tags are shown as text.
+    /// Pass HTML in the source through. Only for sources you trust: by default its tags are shown
+    /// as text.
     #[serde(default)]
     allow_html: bool,
 }
 
-/// Turns Markdown (CommonMark with tables, footnotes, strikethrough and task lists) into an HTML fragment. Links and
-/// images with dangerous addresses such as `javascript:` lose the address and keep the text.
+/// Turns Markdown (CommonMark with tables, footnotes, strikethrough and task lists) into an HTML
+/// fragment. Links and images with dangerous addresses such as `javascript:` lose the address and
+/// keep the text.
 #[tool(
     title = "Markdown to HTML",
     read_only,
@@ -45,13 +47,14 @@ struct TextArgs {
     /// The Markdown source.
     #[schemars(length(max = 1_000_000))]
     markdown: String,
-    /// Leave out the addresses of links, which are otherwise written in parentheses behind their text.
+    /// Leave out the addresses of links, which are otherwise written in parentheses behind their
+    /// text.
     #[serde(default)]
     hide_links: bool,
 }
 
-/// Turns Markdown into plain text for reading: lists, quotes, code and tables keep their shape, marks and HTML tags are
-/// left out. Use it to show or to count what a person would read.
+/// Turns Markdown into plain text for reading: lists, quotes, code and tables keep their shape,
+/// marks and HTML tags are left out. Use it to show or to count what a person would read.
 #[tool(
     title = "Markdown to text",
     read_only,

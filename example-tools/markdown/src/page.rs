@@ -1,7 +1,7 @@
 //! Lines under prefixes: what quotes, lists and code blocks have in common.
 //!
-//! Invariant: at most [`MAX_PREFIXES`] prefixes are written before a line, however deep the source nests; otherwise a
-//! short source could ask for an endless page.
+//! Invariant: at most [`MAX_PREFIXES`] prefixes are written before a line, however deep the source
+//! nests; otherwise a short source could ask for an endless page.
 
 /// Levels that are still shown. A reader has no use for more.
 const MAX_PREFIXES: usize = 16;

@@ -1,6 +1,7 @@
 //! Rows into columns that line up.
 
-/// Columns are padded up to here. Padding every row to one huge cell would make a short source a huge page.
+/// Columns are padded up to here. Padding every row to one huge cell would make a short source a
+/// huge page.
 const MAX_PADDING: usize = 40;
 
 /// The first row is the head.

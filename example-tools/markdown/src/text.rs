@@ -1,8 +1,9 @@
 //! Markdown to plain text that reads well as it is.
 //!
-//! In: Markdown. Out: blocks with a blank line between them; lists, quotes and tables keep their shape.
-//! Invariants: no line is longer than what the source has in it plus a bounded prefix; tags of HTML are left out, the
-//! words between them stay.
+//! In: Markdown. Out: blocks with a blank line between them; lists, quotes and tables keep their
+//! shape.
+//! Invariants: no line is longer than what the source has in it plus a bounded prefix; tags of HTML
+//! are left out, the words between them stay.
 //! Not here: wrapping. The caller that shows the text knows how wide it may be.
 
 use pulldown_cmark::{Event, LinkType, Parser, Tag, TagEnd};

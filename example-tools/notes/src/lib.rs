@@ -1,6 +1,7 @@
 //! Notes that outlive the call.
 //!
-//! One tool for all that is done with a note: a store belongs to a tool, and `notebook` keeps the notes in it.
+//! One tool for all that is done with a note: a store belongs to a tool, and `notebook` keeps the
+//! notes in it.
 
 mod notebook;
 

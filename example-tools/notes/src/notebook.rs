@@ -1,6 +1,7 @@
 //! The notes: each a text under `notes/` and its title.
 //!
-//! Invariant: no note is overwritten, not even by two calls that add the same title at the same time.
+//! Invariant: no note is overwritten, not even by two calls that add the same title at the same
+//! time.
 
 use serde::Serialize;
 use toolcell_guest::{Failure, kv};

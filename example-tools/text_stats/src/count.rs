@@ -1,7 +1,7 @@
 //! Counts a text by the rules of Unicode (UAX #29).
 //!
-//! In: a text in any language. Out: the numbers. Invariants: nothing is counted twice; equal counts are in alphabetical
-//! order, so the same text gives the same answer everywhere.
+//! In: a text in any language. Out: the numbers. Invariants: nothing is counted twice; equal counts
+//! are in alphabetical order, so the same text gives the same answer everywhere.
 //! Not here: how hard the text is to read (`readability`).
 
 use std::cmp::Reverse;
@@ -37,8 +37,8 @@ pub(crate) fn counts(text: &str) -> Counts<'_> {
     }
 }
 
-/// Paragraphs end at blank lines. Each comes as one line: Unicode ends a sentence at every line break, which is wrong
-/// for text that was wrapped.
+/// Paragraphs end at blank lines. Each comes as one line: Unicode ends a sentence at every line
+/// break, which is wrong for text that was wrapped.
 fn paragraphs(text: &str) -> Vec<String> {
     let mut paragraphs: Vec<String> = Vec::new();
     let mut inside = false;
@@ -58,7 +58,8 @@ fn paragraphs(text: &str) -> Vec<String> {
     paragraphs
 }
 
-/// In a tree and not in a hash table, whose random order would make the work of two equal calls differ.
+/// In a tree and not in a hash table, whose random order would make the work of two equal calls
+/// differ.
 fn frequencies(words: &[&str]) -> Vec<(String, usize)> {
     let mut counted: BTreeMap<String, usize> = BTreeMap::new();
     for word in words {

@@ -64,7 +64,8 @@ struct Stats {
     top_words: Vec<WordCount>,
     /// Seconds to read the text, rounded up.
     reading_seconds: u64,
-    /// For English only: 100 is very easy, below 30 very difficult. Null for other scripts and without sentences.
+    /// For English only: 100 is very easy, below 30 very difficult. Null for other scripts and
+    /// without sentences.
     flesch_reading_ease: Option<f64>,
     /// The score in words, from "very easy" to "very difficult".
     reading_level: Option<&'static str>,
@@ -78,8 +79,8 @@ struct WordCount {
     count: usize,
 }
 
-/// Counts the words, sentences, paragraphs, characters and lines of a text, lists its most frequent words and estimates
-/// reading time and readability. Use it instead of counting yourself.
+/// Counts the words, sentences, paragraphs, characters and lines of a text, lists its most frequent
+/// words and estimates reading time and readability. Use it instead of counting yourself.
 #[tool(
     title = "Text statistics",
     read_only,

@@ -1,7 +1,7 @@
 //! How hard an English text is to read: Flesch reading ease.
 //!
-//! Invariants: no score for a text that is visibly not English; syllables are estimated by spelling, so a score is good
-//! to a few points.
+//! Invariants: no score for a text that is visibly not English; syllables are estimated by
+//! spelling, so a score is good to a few points.
 
 /// Share of the words that must be plain Latin letters for a score to mean anything.
 const LEAST_LATIN: f64 = 0.8;
@@ -36,8 +36,8 @@ fn is_latin(word: &str) -> bool {
     word.chars().all(|c| c.is_ascii_alphabetic() || matches!(c, '\'' | '’'))
 }
 
-/// Groups of vowels, without the ones that English writes and does not speak: `made`, `jumped`, `times` but `table`,
-/// `wanted`, `boxes`.
+/// Groups of vowels, without the ones that English writes and does not speak: `made`, `jumped`,
+/// `times` but `table`, `wanted`, `boxes`.
 fn syllables(word: &str) -> usize {
     let word = word.to_ascii_lowercase().replace(['\'', '’'], "");
     let vowel = |c: char| matches!(c, 'a' | 'e' | 'i' | 'o' | 'u' | 'y');

@@ -11,7 +11,8 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 
 use crate::outcome::bytes;
 
-/// Bytes of a body without its content codings. A small one can have a thousand times its size in it.
+/// Bytes of a body without its content codings. A small one can have a thousand times its size in
+/// it.
 const MAX_DECODED: u64 = 32 << 20;
 
 /// The name of an encoding by its label; nothing for one that is not known.
@@ -150,7 +151,8 @@ fn whole(from: impl Read) -> std::result::Result<Vec<u8>, String> {
     Ok(body)
 }
 
-/// Tells whether a text has 16 digits in a row: the engine's regular expressions take a thousand times as long.
+/// Tells whether a text has 16 digits in a row: the engine's regular expressions take a thousand
+/// times as long.
 pub(crate) fn has_long_number(text: String) -> bool {
     let mut digits = 0;
     text.bytes().any(|byte| {

@@ -64,7 +64,8 @@ fn asked<T>(
     }
 }
 
-/// The context as JSON: absent fields stay absent. Values of others stay as they are written, with all digits.
+/// The context as JSON: absent fields stay absent. Values of others stay as they are written, with
+/// all digits.
 fn context_json(call_id: &str, from: abi::Context) -> String {
     let read = |text: String| RawValue::from_string(text).unwrap_or_default();
     let texts = [

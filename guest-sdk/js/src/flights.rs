@@ -8,7 +8,8 @@ use toolcell_guest::bindings::wasi::io::poll::{Pollable, poll};
 
 use crate::wasi::wasi::clocks::monotonic_clock;
 
-/// A request, and what is ready with its response. Fields are dropped in this order: the request has to outlive the other.
+/// A request, and what is ready with its response. Fields are dropped in this order: the request
+/// has to outlive the other.
 struct Flight {
     ready: Pollable,
     pending: Pending,
@@ -37,8 +38,8 @@ pub(crate) fn take(number: u32) -> Option<Pending> {
     })
 }
 
-/// Waits for this many milliseconds, or for a response; returns the numbers of the requests that have one. A negative time
-/// has no end.
+/// Waits for this many milliseconds, or for a response; returns the numbers of the requests that
+/// have one. A negative time has no end.
 pub(crate) fn wait(milliseconds: f64) -> Vec<u32> {
     let timer = (milliseconds >= 0.0)
         .then(|| monotonic_clock::subscribe_duration((milliseconds * 1e6).ceil() as u64));

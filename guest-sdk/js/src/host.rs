@@ -1,7 +1,8 @@
 //! The imports, as functions of JavaScript.
 //!
-//! Invariants: each import of the contract is called in one place; what went wrong is JSON `{"kind", "message"}`, what went
-//! well `{"ok"}`, and bytes are bytes. An ending of another tool that has no value is `{"kind", "ending"}`.
+//! Invariants: each import of the contract is called in one place; what went wrong is JSON
+//! `{"kind", "message"}`, what went well `{"ok"}`, and bytes are bytes. An ending of another tool
+//! that has no value is `{"kind", "ending"}`.
 
 use rquickjs::function::Opt;
 use rquickjs::{Ctx, Function, IntoJs as _, Object, Result, TypedArray, Value};

@@ -1,9 +1,10 @@
 //! The JavaScript runtime of toolcell: QuickJS as a tool component.
 //!
-//! `toolcell build` hands the author's modules to [`load`], which evaluates them once; the memory that this leaves is the
-//! component. A call then starts with evaluated modules. [`calls`] answers the exports of the toolcell world, [`host`]
-//! gives the JavaScript side its imports, and `prelude.js`, the web platform in `web` and `answers.js` are the module `toolcell` that an author imports.
-//! [`rejections`] keeps what no promise's handler takes.
+//! `toolcell build` hands the author's modules to [`load`], which evaluates them once; the memory
+//! that this leaves is the component. A call then starts with evaluated modules. [`calls`] answers
+//! the exports of the toolcell world, [`host`] gives the JavaScript side its imports, and
+//! `prelude.js`, the web platform in `web` and `answers.js` are the module `toolcell` that an
+//! author imports. [`rejections`] keeps what no promise's handler takes.
 
 mod bytes;
 mod calls;

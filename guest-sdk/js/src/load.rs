@@ -1,5 +1,5 @@
-//! What the builder calls before it takes the snapshot: it writes the modules into a buffer, has them evaluated, and reads
-//! the answer.
+//! What the builder calls before it takes the snapshot: it writes the modules into a buffer, has
+//! them evaluated, and reads the answer.
 //!
 //! Invariant: nothing here calls an import.
 
@@ -31,8 +31,8 @@ extern "C" fn toolcell_js_buffer(bytes: u32) -> *mut u8 {
     })
 }
 
-/// Evaluates the modules of the buffer. The answer is in the buffer then, and its length is returned:
-/// `{"definitions": [...], "warnings": [...]}` or `{"error": TEXT}`.
+/// Evaluates the modules of the buffer. The answer is in the buffer then, and its length is
+/// returned: `{"definitions": [...], "warnings": [...]}` or `{"error": TEXT}`.
 #[unsafe(no_mangle)]
 extern "C" fn toolcell_js_evaluate() -> u32 {
     let modules = BUFFER.take();
@@ -52,8 +52,8 @@ extern "C" fn toolcell_js_answer() -> *const u8 {
     BUFFER.with_borrow(|buffer| buffer.as_ptr())
 }
 
-/// Frees the buffer, clears what is free, and ends the loading: the imports answer from now on. The builder lets memory grow no
-/// more.
+/// Frees the buffer, clears what is free, and ends the loading: the imports answer from now on. The
+/// builder lets memory grow no more.
 #[unsafe(no_mangle)]
 extern "C" fn toolcell_js_seal() {
     BUFFER.set(Vec::new());

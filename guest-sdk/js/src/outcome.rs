@@ -128,6 +128,7 @@ fn read_part(part: &Object<'_>) -> Result<abi::Part> {
 /// The bytes of a `Uint8Array`.
 pub(crate) fn bytes(from: Value<'_>) -> Result<Vec<u8>> {
     let bytes = TypedArray::<'_, u8>::from_value(from)?;
-    // SAFETY: no JavaScript runs while the bytes are borrowed, so that none detaches or changes them.
+    // SAFETY: no JavaScript runs while the bytes are borrowed, so that none detaches or changes
+    // them.
     Ok(unsafe { bytes.as_bytes() }.map(<[u8]>::to_vec).unwrap_or_default())
 }

@@ -1,7 +1,7 @@
 //! The module `toolcell` as bytecode.
 //!
-//! Invariants: a component carries neither its text nor the sources of its functions, which nothing reads; lines and names
-//! stay, for stacks.
+//! Invariants: a component carries neither its text nor the sources of its functions, which nothing
+//! reads; lines and names stay, for stacks.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -18,7 +18,8 @@ const LENGTH: usize = include_bytes!(concat!(env!("OUT_DIR"), "/toolcell.js")).l
 static TEXT: Mutex<[u8; LENGTH]> =
     Mutex::new(*include_bytes!(concat!(env!("OUT_DIR"), "/toolcell.js")));
 
-/// The module, compiled. Once, and before the component's own runtime is there: what this one leaves is room for that.
+/// The module, compiled. Once, and before the component's own runtime is there: what this one
+/// leaves is room for that.
 pub(crate) fn compiled() -> Result<Vec<u8>> {
     let runtime = Runtime::new()?;
     runtime.set_max_stack_size(STACK);

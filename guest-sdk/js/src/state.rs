@@ -9,8 +9,9 @@ use rquickjs::{
 
 use crate::rejections;
 
-/// Bytes of the C stack that JavaScript may use. A cell's own stack has 512 KiB and fills up at least twice as fast: with this
-/// bound a deep recursion is an error of JavaScript, and not the end of the cell.
+/// Bytes of the C stack that JavaScript may use. A cell's own stack has 512 KiB and fills up at
+/// least twice as fast: with this bound a deep recursion is an error of JavaScript, and not the end
+/// of the cell.
 pub(crate) const STACK: usize = 160 << 10;
 
 thread_local! {
@@ -49,8 +50,8 @@ pub(crate) fn is_in_cell() -> bool {
     IN_CELL.get()
 }
 
-/// Keeps the object of native functions, to which the prelude adds its `answers`. It is not a global, so that only the
-/// prelude has it.
+/// Keeps the object of native functions, to which the prelude adds its `answers`. It is not a
+/// global, so that only the prelude has it.
 pub(crate) fn keep_host<'js>(ctx: &Ctx<'js>, host: Object<'js>) {
     HOST.set(Some(Persistent::save(ctx, host)));
 }
@@ -74,11 +75,13 @@ pub(crate) fn answer<'js>(
         let promise: Promise<'js> = answers.get::<_, Function<'js>>(function)?.call(arguments)?;
         loop {
             match promise.finish() {
-                // A job itself failed, for instance because memory is exhausted: not that no job is left.
+                // A job itself failed, for instance because memory is exhausted: not that no job is
+                // left.
                 Err(rquickjs::Error::WouldBlock) if ctx.has_exception() => {
                     return Err(rquickjs::Error::Exception);
                 }
-                // A timer or a response makes new work, and so does what a handler awaits by `settled()`, which is rejected.
+                // A timer or a response makes new work, and so does what a handler awaits by
+                // `settled()`, which is rejected.
                 Err(rquickjs::Error::WouldBlock)
                     if answers.get::<_, Function<'js>>("idle")?.call(())? => {}
                 finished => return finished,

@@ -1,6 +1,8 @@
-//! Clears memory that is free, so that the snapshot has nothing of what was in it: sources, texts of the builder, garbage.
+//! Clears memory that is free, so that the snapshot has nothing of what was in it: sources, texts
+//! of the builder, garbage.
 //!
-//! In: heaps that cannot grow, which the builder sees to. Out: the same heaps, with zeros in their free places.
+//! In: heaps that cannot grow, which the builder sees to. Out: the same heaps, with zeros in their
+//! free places.
 
 #![allow(unsafe_code, reason = "allocates blocks without a type")]
 
@@ -28,7 +30,8 @@ struct Head {
 /// Clears the heap of Rust, and that of QuickJS.
 pub(crate) fn clear() {
     let layout = |size| Layout::from_size_align(size, align_of::<Head>());
-    // SAFETY: no block has the size zero, and each is given back with the size that it was asked for.
+    // SAFETY: no block has the size zero, and each is given back with the size that it was asked
+    // for.
     clear_heap(
         |size| layout(size).map_or(ptr::null_mut(), |layout| unsafe { alloc(layout) }),
         |block, size| layout(size).into_iter().for_each(|layout| unsafe { dealloc(block, layout) }),
@@ -42,7 +45,8 @@ pub(crate) fn clear() {
 fn clear_stack() {
     let here = 0_u8;
     let bytes = (&raw const here).addr().saturating_sub(OWN_STACK + STACK_END);
-    // SAFETY: the linker puts the stack first in memory, and what is below the frames of this module is not in use.
+    // SAFETY: the linker puts the stack first in memory, and what is below the frames of this
+    // module is not in use.
     unsafe { ptr::with_exposed_provenance_mut::<u8>(STACK_END).write_bytes(0, bytes) };
 }
 
@@ -56,7 +60,8 @@ fn clear_heap(take: impl Fn(usize) -> *mut u8, give_back: impl Fn(*mut u8, usize
             size /= 2;
             continue;
         }
-        // SAFETY: the block has this size, which is that of a head at least, and is aligned for one.
+        // SAFETY: the block has this size, which is that of a head at least, and is aligned for
+        // one.
         unsafe {
             block.write_bytes(0, size);
             block.cast::<Head>().write(Head { before: last, size });

@@ -1,5 +1,5 @@
-//! URLs of the URL standard, for the class `URL`. The crate `url` reads them, but for the scheme `file` and what stands at
-//! [`mended`].
+//! URLs of the URL standard, for the class `URL`. The crate `url` reads them, but for the scheme
+//! `file` and what stands at [`mended`].
 //!
 //! The parts of a URL travel as a JSON list, in the order of the class's own.
 
@@ -19,7 +19,8 @@ pub(crate) fn read(url: String, base: String, has_base: Opt<bool>) -> String {
     parsed(&url, base).map(|url| url.parts()).unwrap_or_default()
 }
 
-/// The parts after one of them was set; nothing if it is refused. What a setter cannot use changes nothing.
+/// The parts after one of them was set; nothing if it is refused. What a setter cannot use changes
+/// nothing.
 pub(crate) fn set(href: String, part: String, value: String) -> String {
     if part == "href" {
         return parsed(&value, None).map(|url| url.parts()).unwrap_or_default();
@@ -119,7 +120,8 @@ fn parsed(text: &str, base: Option<&str>) -> Option<Parsed> {
     }
 }
 
-/// Encodes what the crate leaves in a path: `^`, and the last blank before a query or a fragment where the path has no parts.
+/// Encodes what the crate leaves in a path: `^`, and the last blank before a query or a fragment
+/// where the path has no parts.
 fn mended(url: &mut Url) {
     if !url.cannot_be_a_base() {
         if url.path().contains('^') {

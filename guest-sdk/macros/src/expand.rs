@@ -94,8 +94,9 @@ fn local(name: &str) -> Ident {
 }
 
 impl Parts<'_> {
-    /// The type that `tools!` finds under the function's name. Seen in the whole crate, so that a private function can be
-    /// a tool: `tools!` exports it from the component, and nothing else calls it.
+    /// The type that `tools!` finds under the function's name. Seen in the whole crate, so that a
+    /// private function can be a tool: `tools!` exports it from the component, and nothing else
+    /// calls it.
     fn marker(&self) -> TokenStream {
         let ident = &self.function.sig.ident;
         let vis = match &self.function.vis {
@@ -355,7 +356,8 @@ impl Parts<'_> {
     }
 }
 
-/// A name for a returned value, and its conversion, where the compiler's complaint should point at the return type.
+/// A name for a returned value, and its conversion, where the compiler's complaint should point at
+/// the return type.
 fn converted(at: Span, conversion: &str, method: &str) -> (Ident, TokenStream) {
     let (conversion, method) = (Ident::new(conversion, at), Ident::new(method, at));
     let returned = Ident::new("__returned", at);

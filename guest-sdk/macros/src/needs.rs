@@ -1,6 +1,7 @@
 //! The option `needs = [kind("pattern", "reason"), …]`.
 //!
-//! Invariant: what is let through here is what a host can read; which hosts and keys there are is the operator's to know.
+//! Invariant: what is let through here is what a host can read; which hosts and keys there are is
+//! the operator's to know.
 
 use proc_macro2::Ident;
 use syn::ext::IdentExt;

@@ -1,7 +1,7 @@
 //! The parameters of a tool: which of them are arguments, which is the context.
 //!
-//! Invariant: what is said on a parameter (`///`, `#[serde]`, `#[schemars]`) is taken off the function, which the
-//! compiler would not allow there, and given to the field that stands for it.
+//! Invariant: what is said on a parameter (`///`, `#[serde]`, `#[schemars]`) is taken off the
+//! function, which the compiler would not allow there, and given to the field that stands for it.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -170,7 +170,8 @@ impl Argument {
         Self { name, ty, attributes, rename }
     }
 
-    /// Whether the type itself is read: `#[serde(with = …)]` and the like put something else in its place.
+    /// Whether the type itself is read: `#[serde(with = …)]` and the like put something else in its
+    /// place.
     pub(crate) fn is_plain(&self) -> bool {
         let has_with = |attribute: &Attribute| {
             let own = ["serde", "schemars"].iter().any(|name| attribute.path().is_ident(name));

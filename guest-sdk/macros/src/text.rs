@@ -1,5 +1,5 @@
-//! The small languages in an option's text: names, durations, and the nearest known word; and where reading goes on after
-//! what is none.
+//! The small languages in an option's text: names, durations, and the nearest known word; and where
+//! reading goes on after what is none.
 
 use proc_macro2::TokenTree;
 use syn::Token;

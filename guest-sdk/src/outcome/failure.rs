@@ -10,8 +10,8 @@ use crate::json::Json;
 
 /// A failure of the tool. A model reads the message, so say what went wrong and what to change.
 ///
-/// Anything that is `Display` converts into one, so that `?` works on every error. That is why `Failure` itself is
-/// neither `Display` nor `Error`: read [`Failure::message`].
+/// Anything that is `Display` converts into one, so that `?` works on every error. That is why
+/// `Failure` itself is neither `Display` nor `Error`: read [`Failure::message`].
 ///
 /// ```
 /// use std::time::Duration;

@@ -20,7 +20,8 @@ pub enum Part {
         /// Its bytes.
         data: Vec<u8>,
     },
-    /// A resource that is included: content with a URI of its own, under which a client can keep it.
+    /// A resource that is included: content with a URI of its own, under which a client can keep
+    /// it.
     Resource {
         /// What it is called, `file:///report.csv` for instance.
         uri: String,

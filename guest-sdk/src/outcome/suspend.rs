@@ -9,9 +9,10 @@ use crate::schema;
 
 /// A question to a person.
 ///
-/// The call ends with it. Once the person has answered, the tool is called again with the same arguments;
-/// [`Context::answer`](crate::Context::answer) has the answer, and [`Context::state`](crate::Context::state) has what the
-/// first call left with [`state`](Self::state).
+/// The call ends with it. Once the person has answered, the tool is called again with the same
+/// arguments; [`Context::answer`](crate::Context::answer) has the answer, and
+/// [`Context::state`](crate::Context::state) has what the first call left with
+/// [`state`](Self::state).
 ///
 /// ```
 /// use toolcell_guest::{Context, Failure, Outcome, Question, json, tool};
@@ -48,7 +49,8 @@ impl Question {
         Self { question: question.into(), options: None, answer_schema: None, state: None }
     }
 
-    /// Adds the choices to offer, as JSON in the form that the application expects: often a list of texts.
+    /// Adds the choices to offer, as JSON in the form that the application expects: often a list of
+    /// texts.
     #[must_use]
     pub fn options(mut self, options: impl Serialize) -> Self {
         self.options = Some(Json::of(&options));
@@ -62,7 +64,8 @@ impl Question {
         self
     }
 
-    /// Adds a named question: the answer becomes an object that has a member of this name and type for each of them.
+    /// Adds a named question: the answer becomes an object that has a member of this name and type
+    /// for each of them.
     ///
     /// ```
     /// use toolcell_guest::{Question, json};
@@ -100,8 +103,8 @@ impl Question {
 
     /// Adds data that the tool gets back with the answer: at most 64 KiB as JSON.
     ///
-    /// It travels through the caller. A host may seal it or not, so put no secrets into it. The host does not record which
-    /// questions were answered, so the same answer may arrive twice.
+    /// It travels through the caller. A host may seal it or not, so put no secrets into it. The
+    /// host does not record which questions were answered, so the same answer may arrive twice.
     #[must_use]
     pub fn state(mut self, state: impl Serialize) -> Self {
         self.state = Some(Json::of(&state));
@@ -160,8 +163,9 @@ pub struct Halt {
 impl Halt {
     /// Ends the loop with this result.
     ///
-    /// `reason` is a word of the author's choice that is not blank. The host reserves `ask_user`, `max_turns`, `halt_when`,
-    /// `tool_error`, `cancelled` and `completed`, and reports an error if a tool uses one of them.
+    /// `reason` is a word of the author's choice that is not blank. The host reserves `ask_user`,
+    /// `max_turns`, `halt_when`, `tool_error`, `cancelled` and `completed`, and reports an error if
+    /// a tool uses one of them.
     pub fn new(reason: impl Into<String>, result: impl Serialize) -> Self {
         Self { reason: reason.into(), result: Json::of(&result) }
     }

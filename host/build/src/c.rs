@@ -1,6 +1,8 @@
-//! Builds a C project: a compiler makes a core module of the author's files and the SDK, and a component is made of it here.
+//! Builds a C project: a compiler makes a core module of the author's files and the SDK, and a
+//! component is made of it here.
 //!
-//! In: a folder with `tool.c`. Out: the component. Not here: which compiler, and how it is started ([`compiler`]).
+//! In: a folder with `tool.c`. Out: the component. Not here: which compiler, and how it is started
+//! ([`compiler`]).
 
 mod compiler;
 mod lines;
@@ -56,7 +58,8 @@ pub(crate) struct Compiled {
     pub(crate) warnings: String,
 }
 
-/// Builds the component of the file `entry`, a path below `folder`, and of the other C files beside it if it is a project's.
+/// Builds the component of the file `entry`, a path below `folder`, and of the other C files beside
+/// it if it is a project's.
 pub(crate) fn build(
     folder: &Path,
     entry: &str,
@@ -139,7 +142,8 @@ fn argument(path: &Path) -> PathBuf {
     }
 }
 
-/// The component of a core module of these files in this folder. It imports the interfaces that the module calls, and no others.
+/// The component of a core module of these files in this folder. It imports the interfaces that the
+/// module calls, and no others.
 fn component(module: &[u8], folder: &Path, files: &[PathBuf]) -> Result<Vec<u8>, Error> {
     let mut resolve = Resolve::default();
     let mut package = None;

@@ -1,7 +1,9 @@
-//! The cases of a tool: calls, what answers their requests and their calls, and how they are expected to end.
+//! The cases of a tool: calls, what answers their requests and their calls, and how they are
+//! expected to end.
 //!
-//! A case runs in a cell as every call does: with the same checks, limits and redaction, and with the grants that its tool
-//! declares as needs. Requests and calls of other tools are answered from the case; nothing leaves the machine.
+//! A case runs in a cell as every call does: with the same checks, limits and redaction, and with
+//! the grants that its tool declares as needs. Requests and calls of other tools are answered from
+//! the case; nothing leaves the machine.
 
 mod bounds;
 mod coverage;
@@ -52,7 +54,8 @@ pub struct Report {
 /// How one case ended.
 ///
 /// # Shape
-/// As JSON: `{"file", "name", "tool", "passed", "failures", "blessed", "seen", "fuel", "memory", "seconds"}`.
+/// As JSON: `{"file", "name", "tool", "passed", "failures", "blessed", "seen", "fuel", "memory",
+/// "seconds"}`.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct CaseReport {

@@ -49,17 +49,19 @@ const C: [File; 4] = [
 const RUST_SDK: &str = "toolcell-guest";
 /// The packages of the SDK: Cargo refuses another one of the same name.
 const RUST_PACKAGES: [&str; 2] = [RUST_SDK, "toolcell-guest-macros"];
-/// The versions that a Rust project is built with: those that this repository tests. `NAME` and `VERSION` stand for the project's
-/// name and for that of the SDK.
+/// The versions that a Rust project is built with: those that this repository tests. `NAME` and
+/// `VERSION` stand for the project's name and for that of the SDK.
 const RUST_LOCK: &str = include_str!("templates/rust/project.lock");
 const README: &str = include_str!("templates/README.md");
-/// What the page of a project says before its commands, with `INSTALL` for the command that installs the compiler.
+/// What the page of a project says before its commands, with `INSTALL` for the command that
+/// installs the compiler.
 const PYTHON_SETUP: &str = include_str!("templates/python/setup.md");
 const C_SETUP: &str = include_str!("templates/c/setup.md");
 /// Characters of a project's name.
 const MAX_NAME: usize = 64;
 
-/// The guest SDK for Rust. A project gets a copy: so it builds with the version that this program was built with.
+/// The guest SDK for Rust. A project gets a copy: so it builds with the version that this program
+/// was built with.
 #[derive(RustEmbed)]
 #[folder = "rust"]
 struct RustSdk;
@@ -70,16 +72,18 @@ struct RustSdk;
 pub struct Created {
     /// Its folder.
     pub folder: PathBuf,
-    /// Its files, relative to the folder. A name with `/` at its end is a folder with files that are not the author's.
+    /// Its files, relative to the folder. A name with `/` at its end is a folder with files that
+    /// are not the author's.
     pub files: Vec<String>,
 }
 
-/// Makes a project in the folder `folder`, which is new or empty. The project is named like the folder.
+/// Makes a project in the folder `folder`, which is new or empty. The project is named like the
+/// folder.
 ///
 /// # Errors
-/// [`ErrorKind::Usage`] for a name with other characters than `a-z`, `0-9`, `-` and `_`, for a path without a name at its end,
-/// and for the name of the SDK in Rust; [`ErrorKind::File`] if the folder is not empty or cannot be written to. What was
-/// written before an error stays.
+/// [`ErrorKind::Usage`] for a name with other characters than `a-z`, `0-9`, `-` and `_`, for a path
+/// without a name at its end, and for the name of the SDK in Rust; [`ErrorKind::File`] if the
+/// folder is not empty or cannot be written to. What was written before an error stays.
 pub fn create(folder: &Path, language: Language) -> Result<Created, Error> {
     let Some(name) = folder.file_name() else {
         let message = format!("the name of a new folder is expected, not `{}`", folder.display());

@@ -76,7 +76,8 @@ impl Error {
         Self::new(ErrorKind::File, format!("cannot {doing} `{}`: {error}", path.display()), hint)
     }
 
-    /// The evaluation of this module of the author's, and of those that it imports, takes longer than it may.
+    /// The evaluation of this module of the author's, and of those that it imports, takes longer
+    /// than it may.
     pub(crate) fn endless(entry: &str) -> Self {
         let message = format!(
             "the module `{entry}` does not end: what is at the top level of it, or of a module that it imports, runs for too long"

@@ -1,5 +1,5 @@
-//! What the author of a tool needs: a new project ([`create`]), its component ([`build`]), its cases ([`cases`]), and the
-//! source lines of a trap ([`source_lines`]).
+//! What the author of a tool needs: a new project ([`create`]), its component ([`build`]), its
+//! cases ([`cases`]), and the source lines of a trap ([`source_lines`]).
 //!
 //! ```text
 //! modules → (types stripped) → evaluated once in the JavaScript runtime → snapshot → component
@@ -8,8 +8,8 @@
 //! tool.c → Zig or clang → core module → component
 //! ```
 //!
-//! JavaScript and TypeScript need no other program. The author's source runs in a cell while it is built, as it does in
-//! a call: it reaches no file and no network.
+//! JavaScript and TypeScript need no other program. The author's source runs in a cell while it is
+//! built, as it does in a call: it reaches no file and no network.
 
 mod c;
 pub mod cases;

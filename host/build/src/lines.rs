@@ -1,9 +1,10 @@
 //! The source lines of a trap, from the debug information (DWARF) of a component.
 //!
-//! In: a component or a core module, and the positions of the functions on the stack. Out: places in the author's files,
-//! innermost first, inlined functions included. Lines of the standard library and of packages are left out.
-//! Not here: bounds on the work. Debug information can be made so that it costs any amount of time and memory: for a
-//! component of a stranger, call this in a process that has limits for both.
+//! In: a component or a core module, and the positions of the functions on the stack. Out: places
+//! in the author's files, innermost first, inlined functions included. Lines of the standard
+//! library and of packages are left out.
+//! Not here: bounds on the work. Debug information can be made so that it costs any amount of time
+//! and memory: for a component of a stranger, call this in a process that has limits for both.
 
 use std::ops::Range;
 
@@ -19,7 +20,8 @@ const MOST: usize = 24;
 const CHARS: usize = 160;
 /// Bytes of a name that is demangled: demangling a longer one is work that a stranger asks for.
 const MANGLED_BYTES: usize = 512;
-/// Parts of the paths of files that are not the author's: the standard library, packages, and the C library.
+/// Parts of the paths of files that are not the author's: the standard library, packages, and the C
+/// library.
 const LIBRARIES: [&str; 8] = [
     "/rustc/",
     "/.cargo/registry/",
@@ -38,7 +40,8 @@ const LIBRARIES: [&str; 8] = [
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SourceLine {
-    /// The file, as the compiler was told: usually a path from the folder of the project. At most 160 plain characters.
+    /// The file, as the compiler was told: usually a path from the folder of the project. At most
+    /// 160 plain characters.
     pub file: String,
     /// The line, from 1.
     pub line: u32,
@@ -74,11 +77,11 @@ pub(crate) fn told_lines(lines: &[SourceLine]) -> String {
         .collect()
 }
 
-/// The places in the author's files of these positions, innermost first: at most 24. None if the component has no debug
-/// information, or if it cannot be read.
+/// The places in the author's files of these positions, innermost first: at most 24. None if the
+/// component has no debug information, or if it cannot be read.
 ///
-/// The debug information decides how much time and memory this takes. For a component that you do not trust, call it in a
-/// process that has limits for both.
+/// The debug information decides how much time and memory this takes. For a component that you do
+/// not trust, call it in a process that has limits for both.
 #[must_use]
 pub fn source_lines(component: &[u8], frames: &[Frame]) -> Vec<SourceLine> {
     let modules = modules(component);
@@ -96,7 +99,8 @@ type Reader<'a> = EndianSlice<'a, LittleEndian>;
 /// A core module: its code and its debug information.
 #[derive(Default)]
 struct Module<'a> {
-    /// Where the content of its code section begins in the file: the debug information counts from there.
+    /// Where the content of its code section begins in the file: the debug information counts from
+    /// there.
     code: usize,
     /// The index of its first function that is not imported.
     first: u32,
@@ -187,8 +191,8 @@ fn functions<'a>(names: NameSectionReader<'a>) -> Vec<(u32, &'a str)> {
         .collect()
 }
 
-/// The places of one address: an inlined function before the one that it is inlined into. None stands for one that is not
-/// the author's.
+/// The places of one address: an inlined function before the one that it is inlined into. None
+/// stands for one that is not the author's.
 fn places(lookup: &Context<Reader<'_>>, address: u64) -> Vec<Option<SourceLine>> {
     // Debug information in other files is not looked for.
     let LookupResult::Output(Ok(mut frames)) = lookup.find_frames(address) else {

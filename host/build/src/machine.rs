@@ -1,7 +1,8 @@
 //! Runs a core module that this crate brings: it gets bytes, and answers with bytes.
 //!
-//! Invariants: the module has no import that answers, so that it cannot do anything but compute; its memory and its
-//! instructions are bounded; a process compiles a module once, however often `toolcell dev` builds.
+//! Invariants: the module has no import that answers, so that it cannot do anything but compute;
+//! its memory and its instructions are bounded; a process compiles a module once, however often
+//! `toolcell dev` builds.
 
 use std::sync::{LazyLock, OnceLock};
 
@@ -17,8 +18,8 @@ const MEMORY: usize = 512 << 20;
 /// Instructions: some seconds.
 const FUEL: u64 = 20_000_000_000;
 
-/// Winch compiles the runtime in a fifth of the time that Cranelift takes without optimisations, and compiling takes most
-/// of a build. It is used where it was measured.
+/// Winch compiles the runtime in a fifth of the time that Cranelift takes without optimisations,
+/// and compiling takes most of a build. It is used where it was measured.
 const COMPILER: Strategy =
     if cfg!(target_arch = "x86_64") { Strategy::Winch } else { Strategy::Cranelift };
 

@@ -1,7 +1,8 @@
-//! Finds the modules of a JavaScript or TypeScript tool, beginning with its entry, strips their types, and resolves what they
-//! import to files of the project and of its npm packages.
+//! Finds the modules of a JavaScript or TypeScript tool, beginning with its entry, strips their
+//! types, and resolves what they import to files of the project and of its npm packages.
 //!
-//! Out: the modules as the runtime takes them. Invariant: no file outside of the project's folder is read.
+//! Out: the modules as the runtime takes them. Invariant: no file outside of the project's folder
+//! is read.
 
 mod absent;
 mod commonjs;

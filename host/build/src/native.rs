@@ -1,15 +1,18 @@
 //! How a build starts a native program: with the variables of [a list](KEPT), and no others.
 //!
-//! In: a program. Out: a [`Command`], to which the caller adds arguments, streams and variables of its own.
-//! Invariants: every program that a build starts is started here. Such a program runs code of the author and of the author's
-//! dependencies, and a variable of a shell or of a CI job is often a secret.
+//! In: a program. Out: a [`Command`], to which the caller adds arguments, streams and variables of
+//! its own.
+//! Invariants: every program that a build starts is started here. Such a program runs code of the
+//! author and of the author's dependencies, and a variable of a shell or of a CI job is often a
+//! secret.
 
 use std::ffi::OsStr;
 use std::process::Command;
 
 use toolcell::defence::{Defence, stands};
 
-/// The names of the variables that a program gets, with the reason. A name that ends in `*` stands for all that begin so.
+/// The names of the variables that a program gets, with the reason. A name that ends in `*` stands
+/// for all that begin so.
 const KEPT: [&str; 49] = [
     // Programs are found, and find their own files.
     "PATH",
@@ -68,7 +71,8 @@ const KEPT: [&str; 49] = [
     "PYTHONPATH",
     "PYTHONUSERBASE",
 ];
-/// Ends of names whose values are credentials. cargo reads those of a registry from its own file too.
+/// Ends of names whose values are credentials. cargo reads those of a registry from its own file
+/// too.
 const CREDENTIALS: [&str; 3] = ["TOKEN", "SECRET_KEY", "PASSWORD"];
 
 /// A command that starts this program.

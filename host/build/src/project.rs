@@ -34,21 +34,24 @@ pub struct Built {
     pub language: Language,
     /// The names of its tools, where the build finds them: empty for Python and Rust.
     pub tools: Vec<String>,
-    /// What a C compiler warned of, in its own words, what of the tools' schemas is not enforced, where the build finds
-    /// it, and what packages of Python cannot do in a component. Empty if there is none.
+    /// What a C compiler warned of, in its own words, what of the tools' schemas is not enforced,
+    /// where the build finds it, and what packages of Python cannot do in a component. Empty if
+    /// there is none.
     pub warnings: String,
     /// How long the build took.
     pub time: Duration,
 }
 
-/// Builds the project of a folder, or the JavaScript, TypeScript, Python or C file that `source` is, and writes the component: to `out`,
-/// or to `NAME.wasm` in the project's folder, where `NAME` is the folder's name.
+/// Builds the project of a folder, or the JavaScript, TypeScript, Python or C file that `source`
+/// is, and writes the component: to `out`, or to `NAME.wasm` in the project's folder, where `NAME`
+/// is the folder's name.
 ///
 /// The output of cargo goes to standard error.
 ///
 /// # Errors
-/// [`ErrorKind::File`] if the folder has no project or the component cannot be written, [`ErrorKind::Source`] if the author's
-/// source is at fault, [`ErrorKind::Toolchain`] if a compiler is missing.
+/// [`ErrorKind::File`] if the folder has no project or the component cannot be written,
+/// [`ErrorKind::Source`] if the author's source is at fault, [`ErrorKind::Toolchain`] if a compiler
+/// is missing.
 pub fn build(source: &Path, out: Option<&Path>) -> Result<Built, Error> {
     build_with(source, out, &|_| {})
 }

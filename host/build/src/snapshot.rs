@@ -1,5 +1,5 @@
-//! From JavaScript modules to a component: they are evaluated once in the prebuilt runtime, and the memory that this leaves
-//! becomes the component's.
+//! From JavaScript modules to a component: they are evaluated once in the prebuilt runtime, and the
+//! memory that this leaves becomes the component's.
 
 use std::future::Future;
 use std::pin::pin;
@@ -21,14 +21,16 @@ use crate::modules::Modules;
 use crate::trim::{self, Unused};
 use crate::{Error, ErrorKind, tools};
 
-/// The runtimes: `guest-sdk/js`, built by `cargo xtask js-runtime`, and each as [`Wizer::instrument`] writes it.
+/// The runtimes: `guest-sdk/js`, built by `cargo xtask js-runtime`, and each as
+/// [`Wizer::instrument`] writes it.
 static PLAIN: Runtime = Runtime(include_bytes!("../runtime/runtime.wasm"), Compiled::new());
 /// The one that has `Intl`.
 static WITH_INTL: Runtime =
     Runtime(include_bytes!("../runtime/runtime_intl.wasm"), Compiled::new());
 /// What the runtime exports to end the loading.
 const SEAL: &str = "toolcell_js_seal";
-/// Interfaces that a component imports only if its tools need one of these kinds. Requests take handles of secrets.
+/// Interfaces that a component imports only if its tools need one of these kinds. Requests take
+/// handles of secrets.
 const GRANTED: [(&[&str], &str); 5] = [
     (&["http"], "toolcell:tool/http@0.1.0"),
     (&["invoke"], "toolcell:tool/invoke@0.1.0"),
@@ -84,7 +86,8 @@ pub(crate) fn snapshot(modules: &Modules) -> Result<Snapshot, Error> {
         Answer::Error { error } if error.contains("\n    at ") => {
             return Err(Error::raised(error));
         }
-        // A thrown value that is not an error has no place, nor has a wait, or an import of a name that is not exported.
+        // A thrown value that is not an error has no place, nor has a wait, or an import of a name
+        // that is not exported.
         Answer::Error { error } => {
             let message = format!("{}: {error}", modules.entry);
             return Err(Error::new(

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// What a build begins to do. JavaScript and TypeScript are built at once, and cargo tells its own steps.
+/// What a build begins to do. JavaScript and TypeScript are built at once, and cargo tells its own
+/// steps.
 ///
 /// # Shape
 /// `Display` writes it as words without a capital letter and without a full stop.

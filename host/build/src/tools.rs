@@ -1,11 +1,13 @@
-//! The tools of a component that was just built: what compiles can still have a definition that cannot be used.
+//! The tools of a component that was just built: what compiles can still have a definition that
+//! cannot be used.
 
 use tokio::runtime::Builder;
 use toolcell::{Component, Definition, Engine, Grants, Missing, Optimise};
 
 use crate::{Error, ErrorKind};
 
-/// The names of the tools, and what of them cannot be used or is not enforced. `hint` says where the author corrects them.
+/// The names of the tools, and what of them cannot be used or is not enforced. `hint` says where
+/// the author corrects them.
 ///
 /// # Errors
 /// [`ErrorKind::Source`] if the component cannot be loaded.

@@ -1,8 +1,9 @@
-//! Takes out of a core module what is never used: imports, so that the component does not ask for them; functions that only the
-//! loading has called; heads of segments.
+//! Takes out of a core module what is never used: imports, so that the component does not ask for
+//! them; functions that only the loading has called; heads of segments.
 //!
-//! An import and a function become a function that traps. The module is named after the SDK, and its functions have no names: the host leaves those
-//! out of a backtrace, so that it has no frames of the runtime.
+//! An import and a function become a function that traps. The module is named after the SDK, and
+//! its functions have no names: the host leaves those out of a backtrace, so that it has no frames
+//! of the runtime.
 
 mod reached;
 mod segments;

@@ -1,5 +1,6 @@
-//! The virtual environment `.venv` of a project: the first place where a compiler from Python's registry is looked for, and the
-//! command that installs it there. Where a system manages the packages of its own Python, pip installs into nothing else.
+//! The virtual environment `.venv` of a project: the first place where a compiler from Python's
+//! registry is looked for, and the command that installs it there. Where a system manages the
+//! packages of its own Python, pip installs into nothing else.
 
 use std::path::{Path, PathBuf};
 

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use toolcell::{Component, Engine, Executor, Grants, HttpRule, Missing, ToolCall};
 use toolcell_build::build;
 
-/// Expressions, each followed by a line with `= ` and the answer of Node 22, which `cargo xtask platform` checks.
+/// Expressions, each followed by a line with `= ` and the answer of Node 22, which `cargo xtask
+/// platform` checks.
 const EXPRESSIONS: &str = include_str!("../../../tests/platform/web.txt");
 /// As above, for `Intl`.
 const INTL: &str = include_str!("../../../tests/platform/intl.txt");

@@ -1,4 +1,5 @@
-//! The types of the Python SDK for editors, which a new project gets: they have what the SDK has, and nothing else.
+//! The types of the Python SDK for editors, which a new project gets: they have what the SDK has,
+//! and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,8 +10,8 @@ const SDK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/python");
 /// What the SDK makes and the author does not.
 const INTERNAL: [&str; 1] = ["Response.__init__"];
 
-/// Names, `Class.member` for those of a class: the parameters of a function, and whether a field has a default. An overload has
-/// several.
+/// Names, `Class.member` for those of a class: the parameters of a function, and whether a field
+/// has a default. An overload has several.
 type Names = BTreeMap<String, Vec<String>>;
 
 /// The names of a Python module: its functions, its classes with their members, and its variables.

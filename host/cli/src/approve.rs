@@ -1,9 +1,10 @@
 //! `toolcell approve`: shows what is new or changed, asks, and writes the lock after a yes.
 //!
-//! In: the configuration, its lock, the components as they are now. Out: a page that shows them; after a yes, a new lock and
-//! the record that this user approved the configuration.
-//! Invariants: approval covers exactly what was shown; no guest code runs but `describe`, and no secret is read; without a yes
-//! nothing is written; what is written is written whole. A question is asked only if all of the page was shown.
+//! In: the configuration, its lock, the components as they are now. Out: a page that shows them;
+//! after a yes, a new lock and the record that this user approved the configuration.
+//! Invariants: approval covers exactly what was shown; no guest code runs but `describe`, and no
+//! secret is read; without a yes nothing is written; what is written is written whole. A question
+//! is asked only if all of the page was shown.
 
 mod page;
 

@@ -1,7 +1,8 @@
 //! The command line: its options and its help.
 //!
 //! In: the command line. Out: [`Args`].
-//! Invariants: every limit shows its default and its unit; defaults are the library's. `-h` fits a screen, `--help` says all.
+//! Invariants: every limit shows its default and its unit; defaults are the library's. `-h` fits a
+//! screen, `--help` says all.
 //! Not here: what the commands do (`run`, `batch`, `inspect`, and so on).
 
 mod author;
@@ -35,9 +36,9 @@ pub(crate) use worker::WorkerArgs;
 
 /// Runs the tools of AI agents, each call in its own sandboxed cell.
 ///
-/// A tool is a WebAssembly component that its user need not trust. It sees its arguments, and no file, network or
-/// environment variable unless `toolcell.toml` grants it. Each call has limits on instructions, time and memory, and starts
-/// with fresh memory.
+/// A tool is a WebAssembly component that its user need not trust. It sees its arguments, and no
+/// file, network or environment variable unless `toolcell.toml` grants it. Each call has limits on
+/// instructions, time and memory, and starts with fresh memory.
 #[derive(Debug, Parser)]
 #[command(name = "toolcell", version, arg_required_else_help = true, after_long_help = tour(), after_help = SHORT)]
 pub(crate) struct Args {
@@ -102,14 +103,15 @@ pub(crate) struct Global {
     /// Neither read nor write the cache of compiled components
     #[arg(long, global = true, hide_short_help = true, help_heading = "Global options")]
     pub(crate) no_cache: bool,
-    /// Directory for approvals, the `kv` data of tools, and the key that encrypts the `--state` text of a
-    /// question [default: the user's state directory]
+    /// Directory for approvals, the `kv` data of tools, and the key that encrypts the `--state`
+    /// text of a question [default: the user's state directory]
     #[arg(long, global = true, hide_short_help = true, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Global options")]
     pub(crate) state_dir: Option<PathBuf>,
     /// Derive the tools' random numbers from this number and the call's id, to repeat a run
     #[arg(long, global = true, hide_short_help = true, value_name = "NUMBER", value_parser = number, help_heading = "Global options")]
     pub(crate) seed: Option<u64>,
-    /// Start the clock of every call at this date, for instance `2026-01-31T12:00:00Z`, to repeat a run
+    /// Start the clock of every call at this date, for instance `2026-01-31T12:00:00Z`, to repeat a
+    /// run
     #[arg(
         long,
         global = true,
@@ -118,8 +120,8 @@ pub(crate) struct Global {
         help_heading = "Global options"
     )]
     pub(crate) now: Option<Date>,
-    /// Limit on the processor time to compile a component that is not in the cache. A second, optimising
-    /// compilation runs in the background; its limit is twice this
+    /// Limit on the processor time to compile a component that is not in the cache. A second,
+    /// optimising compilation runs in the background; its limit is twice this
     #[arg(long, global = true, hide_short_help = true, value_name = "TIME", default_value_t = Time(DEFAULT_COMPILE_TIME), help_heading = "Global options")]
     pub(crate) compile_time: Time,
     /// Log to standard error; -vv logs more
@@ -153,8 +155,8 @@ pub(crate) enum Command {
     Dev(DevArgs),
     /// Print a script that completes commands, options, components and tools in a shell
     ///
-    /// The script asks the command itself what there is: components are those of `toolcell.toml`, tools those that you have
-    /// approved.
+    /// The script asks the command itself what there is: components are those of `toolcell.toml`,
+    /// tools those that you have approved.
     #[command(
         after_long_help = "Example:\n  toolcell completions bash > ~/.local/share/bash-completion/completions/toolcell"
     )]
@@ -219,9 +221,9 @@ impl Command {
 
 /// Call a tool and print its result
 ///
-/// A result that is a string is printed as text, any other result as JSON, and an error that the tool reports as
-/// `{"error": …}`. Log lines and progress of the tool go to standard error. If the tool asks a question and you are at a
-/// terminal, you can answer there.
+/// A result that is a string is printed as text, any other result as JSON, and an error that the
+/// tool reports as `{"error": …}`. Log lines and progress of the tool go to standard error. If the
+/// tool asks a question and you are at a terminal, you can answer there.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = RUN_HELP)]
 pub(crate) struct RunArgs {
@@ -248,8 +250,8 @@ pub(crate) struct RunArgs {
     /// The call's id
     #[arg(hide_short_help = true, long, default_value = DEFAULT_ID, help_heading = "Context")]
     pub(crate) id: String,
-    /// Where the call comes from: an object with any of session_id, request_id, thread_id, run_id, tenant, metadata,
-    /// attempt, resume
+    /// Where the call comes from: an object with any of session_id, request_id, thread_id, run_id,
+    /// tenant, metadata, attempt, resume
     #[arg(hide_short_help = true, long, value_name = "JSON", help_heading = "Context")]
     pub(crate) context: Option<String>,
     /// Your answer to the question of an earlier call; needs `--state`
@@ -292,8 +294,9 @@ Exit status: 0 ok, 10 the tool's error, 11 question, 12 halt, 20 tool error, 21 
 
 /// Print definitions of tools for a model's provider
 ///
-/// Put the printed list into `tools` of a request to the provider. If the provider's API cannot express a part of a definition,
-/// a `note:` tells what was changed. A tool that it cannot express at all is an error.
+/// Put the printed list into `tools` of a request to the provider. If the provider's API cannot
+/// express a part of a definition, a `note:` tells what was changed. A tool that it cannot express
+/// at all is an error.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -302,8 +305,8 @@ Examples:
 pub(crate) struct ToolsArgs {
     /// The components, by name or by file [default: all of `toolcell.toml`]
     ///
-    /// Two components with a tool of the same name are an error. Without names, a component that lacks a grant is left out
-    /// with a warning, if there are other components.
+    /// Two components with a tool of the same name are an error. Without names, a component that
+    /// lacks a grant is left out with a warning, if there are other components.
     #[arg(value_name = "COMPONENT", value_hint = ValueHint::FilePath, add = complete::components())]
     pub(crate) components: Vec<PathBuf>,
     /// The format: our own, which is complete, or a provider's
@@ -316,9 +319,10 @@ pub(crate) struct ToolsArgs {
 
 /// Show a component's tools, what they need, and what they are granted
 ///
-/// Calls no tool: the component is compiled and asked for its definitions, in a cell that is granted nothing. So a
-/// component whose imports are not granted is shown too, with the grants that it declares. Texts in a definition that
-/// seem to be written to steer a model are warnings. The exit status is 1 if the component cannot be loaded.
+/// Calls no tool: the component is compiled and asked for its definitions, in a cell that is
+/// granted nothing. So a component whose imports are not granted is shown too, with the grants that
+/// it declares. Texts in a definition that seem to be written to steer a model are warnings. The
+/// exit status is 1 if the component cannot be loaded.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -340,7 +344,8 @@ Each line of `lint` is one of these:
   debug_information  debug information that makes the component larger
   large              a component of more than 20 MiB")]
 pub(crate) struct InspectArgs {
-    /// The component: its name in `toolcell.toml`, its file, or a folder: `.` is what was built here
+    /// The component: its name in `toolcell.toml`, its file, or a folder: `.` is what was built
+    /// here
     #[arg(default_value = HERE, value_hint = ValueHint::FilePath, add = complete::components())]
     pub(crate) component: PathBuf,
     /// Show only this tool of the component
@@ -353,10 +358,10 @@ pub(crate) struct InspectArgs {
 
 /// List the tools of components, one a line
 ///
-/// Tools are listed whether their imports are granted or not. Texts in a definition that seem to be written to steer a
-/// model are warnings on standard error, and so is what the author can improve. If a component cannot be loaded, an error
-/// is printed there, the other components are listed, and the exit status is that of the first error: 2 if nothing has
-/// the name, 1 otherwise.
+/// Tools are listed whether their imports are granted or not. Texts in a definition that seem to be
+/// written to steer a model are warnings on standard error, and so is what the author can improve.
+/// If a component cannot be loaded, an error is printed there, the other components are listed, and
+/// the exit status is that of the first error: 2 if nothing has the name, 1 otherwise.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  toolcell list *.wasm")]
 pub(crate) struct ListArgs {

@@ -1,7 +1,8 @@
 //! `toolcell batch`: many calls as one run, from a list to messages, or to events as they come.
 //!
-//! Invariants: nothing runs before the list is read and, unless `--unknown-tools answer` says otherwise, every tool is known; a
-//! reader who goes away ends the run; each call has its message, also when a signal ends the command.
+//! Invariants: nothing runs before the list is read and, unless `--unknown-tools answer` says
+//! otherwise, every tool is known; a reader who goes away ends the run; each call has its message,
+//! also when a signal ends the command.
 
 mod calls;
 mod forms;
@@ -42,7 +43,8 @@ pub(crate) async fn batch(
     global: &Global,
     args: &BatchArgs,
 ) -> Result<ExitStatus, Failure> {
-    // Everything that was typed is judged before anything is read, and the calls are read before anything is compiled.
+    // Everything that was typed is judged before anything is read, and the calls are read before
+    // anything is compiled.
     let shown = Shown::of(args)?;
     let ended = run(printer, interrupt, global, args, shown).await;
     if let (Shown::Events(form), Err(failure)) = (shown, &ended) {
@@ -83,7 +85,8 @@ async fn run(
             &format!("{silent} cannot be read and, without an id, {gets} no message"),
         );
     }
-    // Without a place for a key questions are sealed all the same; then no later command can answer them.
+    // Without a place for a key questions are sealed all the same; then no later command can answer
+    // them.
     let (sealer, unkept) = match state::sealer(global.state_dir.as_deref()) {
         Ok(sealer) => (sealer, None),
         Err(failure) => (Sealer::generate()?, Some(failure)),
@@ -221,7 +224,8 @@ struct Told<T> {
     logged: Option<Logged>,
 }
 
-/// What all tools of a run logged, in bytes: what was kept and what was lost are all that there was.
+/// What all tools of a run logged, in bytes: what was kept and what was lost are all that there
+/// was.
 #[derive(Serialize)]
 struct Logged {
     log_bytes: u64,

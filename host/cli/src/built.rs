@@ -1,4 +1,5 @@
-//! The component that `cargo build` or `toolcell build` wrote, for a project that is named by its folder.
+//! The component that `cargo build` or `toolcell build` wrote, for a project that is named by its
+//! folder.
 //!
 //! Invariants: nothing is built.
 
@@ -119,7 +120,8 @@ fn build(path: &Path) -> String {
     format!("{command} --manifest-path {}", quoted(&path.join("Cargo.toml").to_string_lossy()))
 }
 
-/// The file of these names that was written last. It is below the crate's folder, or below that of its workspace.
+/// The file of these names that was written last. It is below the crate's folder, or below that of
+/// its workspace.
 fn newest(path: &Path, names: &[String]) -> Option<PathBuf> {
     let folder = path.canonicalize().ok()?;
     let targets: Vec<PathBuf> = match env::cargo_target_dir() {
@@ -139,7 +141,8 @@ fn newest(path: &Path, names: &[String]) -> Option<PathBuf> {
     files.filter_map(written).max().map(|(_, file)| below(path, &folder, file))
 }
 
-/// The file by its path below the crate as it was named, if it lies there: a configuration can be moved with such a path.
+/// The file by its path below the crate as it was named, if it lies there: a configuration can be
+/// moved with such a path.
 fn below(path: &Path, folder: &Path, file: PathBuf) -> PathBuf {
     match file.strip_prefix(folder) {
         Ok(rest) if path == Path::new(HERE) => rest.to_owned(),

@@ -1,7 +1,7 @@
 //! A result as its reader gets it: a person at a terminal, or a program.
 //!
-//! Invariants: what a person sees has no harmful character ([`toolcell_config::clean`]); a result that is plain text and
-//! goes to a program is the tool's to the last byte ([`result`]).
+//! Invariants: what a person sees has no harmful character ([`toolcell_config::clean`]); a result
+//! that is plain text and goes to a program is the tool's to the last byte ([`result`]).
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _};
@@ -26,7 +26,8 @@ impl Reader {
     }
 }
 
-/// Characters of a result that a person is shown: hundreds of lines, short of what buries what stood there before.
+/// Characters of a result that a person is shown: hundreds of lines, short of what buries what
+/// stood there before.
 const MAX_RESULT: usize = 64 << 10;
 /// A result as its reader gets it.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,7 +39,8 @@ pub(crate) struct Shown<'a> {
     pub(crate) cut: usize,
 }
 
-/// A result that is plain text: all of it where a program reads it, which needs every byte and acts on none.
+/// A result that is plain text: all of it where a program reads it, which needs every byte and acts
+/// on none.
 pub(crate) fn result(result: &str, reader: Reader) -> Shown<'_> {
     match reader {
         Reader::Person => {

@@ -1,7 +1,7 @@
 //! Components by name or by file, and the tools of several as one set.
 //!
-//! Invariants: a name stands for one tool; where two components offer it, both files are named and neither is used. Who is
-//! refused for want of a grant is told the lines to add, and where.
+//! Invariants: a name stands for one tool; where two components offer it, both files are named and
+//! neither is used. Who is refused for want of a grant is told the lines to add, and where.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +21,8 @@ use crate::host::{self, Engines};
 use crate::printer::Printer;
 use crate::{gaps, grant_text, inspect, remedy, state, unset};
 
-/// The bytes of a component that is signed and pinned as it has to be, and who signed it if a signature is required.
+/// The bytes of a component that is signed and pinned as it has to be, and who signed it if a
+/// signature is required.
 pub(crate) fn bytes(chosen: &Chosen<'_>) -> Result<(Vec<u8>, Option<Signer>), Failure> {
     chosen.bytes().map_err(|error| {
         if let Error::Toolcell(error) = error {
@@ -56,7 +57,8 @@ pub(crate) async fn alone(
     component.map_err(|failure| failure.about(chosen.shown()))
 }
 
-/// Whether a component can be used now: the configuration is approved, and the component is as it was approved.
+/// Whether a component can be used now: the configuration is approved, and the component is as it
+/// was approved.
 pub(crate) fn is_approved(
     config: &Config,
     chosen: &Chosen<'_>,
@@ -72,7 +74,8 @@ pub(crate) fn is_approved(
     Ok(Difference { old: lock.components.get(name), new: &now }.standing() == Standing::Locked)
 }
 
-/// The component of these bytes under its grants, to be used: as it was approved, if a configuration names it.
+/// The component of these bytes under its grants, to be used: as it was approved, if a
+/// configuration names it.
 pub(crate) async fn approved(
     printer: &Printer,
     engines: &Engines<'_>,
@@ -189,7 +192,8 @@ pub(crate) async fn freely(
     loaded.map_err(|failure| failure.about(chosen.shown()))
 }
 
-/// The component under other grants than the configuration's. What it imports beyond them is denied at its use.
+/// The component under other grants than the configuration's. What it imports beyond them is denied
+/// at its use.
 pub(crate) async fn granted(
     printer: &Printer,
     engines: &Engines<'_>,
@@ -215,7 +219,8 @@ pub(crate) fn ungranted(
         .then(|| Failure::not_granted(message(), how_to_grant(config, chosen, component)))
 }
 
-/// What a person can do about imports that are not granted: grant what its tools declare, or find out what they need.
+/// What a person can do about imports that are not granted: grant what its tools declare, or find
+/// out what they need.
 pub(crate) fn how_to_grant(config: &Config, chosen: &Chosen<'_>, component: &Component) -> String {
     if !component.definitions().any(|tool| !tool.needs.is_empty()) {
         return format!(
@@ -348,7 +353,8 @@ impl LeftOut {
     }
 }
 
-/// The tools of several components, to be used in calls for this tenant, as they were typed and then in each component's own order.
+/// The tools of several components, to be used in calls for this tenant, as they were typed and
+/// then in each component's own order.
 pub(crate) async fn tools(
     printer: &Printer,
     engines: &Engines<'_>,

@@ -1,4 +1,5 @@
-//! The configuration as the command uses it: what was typed becomes the options that it is read with.
+//! The configuration as the command uses it: what was typed becomes the options that it is read
+//! with.
 //!
 //! Not here: what a configuration means ([`toolcell_config`]).
 
@@ -60,8 +61,9 @@ pub(crate) fn with_typed(
     })
 }
 
-/// A component as the configuration knows it: its name, its file, or for the folder of a project what was built there. For
-/// [`HERE`] that is what was built in this folder, else the only component of the configuration.
+/// A component as the configuration knows it: its name, its file, or for the folder of a project
+/// what was built there. For [`HERE`] that is what was built in this folder, else the only
+/// component of the configuration.
 pub(crate) fn word(config: &Config, word: &Path) -> Result<PathBuf, Failure> {
     if word.to_str().is_some_and(|name| config.components.contains_key(name)) {
         return Ok(word.to_owned());
@@ -116,7 +118,8 @@ pub(crate) fn file_here() -> Option<String> {
         .min()
 }
 
-/// How the next command begins as this one did. A variable may have been set for one command alone: it is said as an option.
+/// How the next command begins as this one did. A variable may have been set for one command alone:
+/// it is said as an option.
 fn again(global: &Global) -> Again {
     let path = |path: &Path| path.to_string_lossy().into_owned();
     let config = global.config.clone().or_else(env::config);

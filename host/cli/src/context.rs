@@ -54,7 +54,8 @@ pub(crate) fn context(
     Ok(context)
 }
 
-/// Warns of a call of a configured component without a tenant, if the configuration defines tenants: no section narrows it.
+/// Warns of a call of a configured component without a tenant, if the configuration defines
+/// tenants: no section narrows it.
 pub(crate) fn warn_without_tenant(
     printer: &Printer,
     config: &Config,

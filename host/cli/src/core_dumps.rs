@@ -1,7 +1,8 @@
-//! That nothing of this process is written to a disk when it dies: its memory holds the values of secrets.
+//! That nothing of this process is written to a disk when it dies: its memory holds the values of
+//! secrets.
 //!
-//! Not here: `PR_SET_DUMPABLE`, which would also keep the process from seeing which of its own pages were written to, and
-//! with that the pool of cells from being quick.
+//! Not here: `PR_SET_DUMPABLE`, which would also keep the process from seeing which of its own
+//! pages were written to, and with that the pool of cells from being quick.
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 

@@ -13,8 +13,8 @@
 //!
 //! A configuration names further ones, for the values of secrets.
 //!
-//! The libraries for help, colours and spinner look at `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE`, `COLUMNS` and `TERM` by
-//! themselves, that for completions at `TOOLCELL_COMPLETE`.
+//! The libraries for help, colours and spinner look at `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE`,
+//! `COLUMNS` and `TERM` by themselves, that for completions at `TOOLCELL_COMPLETE`.
 
 use std::ffi::OsString;
 use std::io;

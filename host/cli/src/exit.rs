@@ -21,7 +21,8 @@ pub(crate) enum ExitStatus {
     AskUser = 11,
     /// The tool ends the loop.
     Halt = 12,
-    /// The tool could not answer: trap, exit, timeout, unusable return. Or a failure of any kind halted a batch.
+    /// The tool could not answer: trap, exit, timeout, unusable return. Or a failure of any kind
+    /// halted a batch.
     ToolError = 20,
     /// The host refused the call before the tool ran.
     Refusal = 21,

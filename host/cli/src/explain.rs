@@ -1,4 +1,5 @@
-//! `toolcell explain`: whether a tool may do something, which rule decides, and what would allow it.
+//! `toolcell explain`: whether a tool may do something, which rule decides, and what would allow
+//! it.
 //!
 //! Invariants: decided by the functions that decide when the tool asks, private networks included.
 
@@ -71,7 +72,8 @@ pub(crate) async fn explain(
         }
         return Ok(ExitStatus::Refusal);
     }
-    // It is decided by what it declares and by the file, also of a component that could not be loaded with that.
+    // It is decided by what it declares and by the file, also of a component that could not be
+    // loaded with that.
     let rights = tool.rights().cloned().unwrap_or_default().with_granted(chosen.grants().into());
     let tenant = context.tenant.as_ref().and_then(|tenant| config.tenants.get(tenant));
     let rights = rights.narrowed(tenant.and_then(|tenant| tenant.overlay.clone()), None);
@@ -190,8 +192,8 @@ pub(crate) async fn explain(
     Ok(status)
 }
 
-/// The secrets without a usable value that the tool may use: its calls are refused. Looked at after the component was asked
-/// for its tools, so that no guest code runs beside a value.
+/// The secrets without a usable value that the tool may use: its calls are refused. Looked at after
+/// the component was asked for its tools, so that no guest code runs beside a value.
 fn unset_of(
     global: &Global,
     rights: &Rights,
@@ -233,7 +235,8 @@ const BEGUN: [&str; 14] = [
     "invoke",
 ];
 
-/// The error of a last word that is no request. One without a space is probably a component or a tool.
+/// The error of a last word that is no request. One without a space is probably a component or a
+/// tool.
 fn unreadable(
     config: &Config,
     (component, tool, word): (&Path, Option<&str>, &str),
@@ -443,7 +446,8 @@ pub(crate) struct Found<'a> {
     pub(crate) tool: Tool,
 }
 
-/// The tool of this name, or the only one, of a component. What is not granted does not keep it from being found.
+/// The tool of this name, or the only one, of a component. What is not granted does not keep it
+/// from being found.
 pub(crate) async fn find<'a>(
     printer: &Printer,
     engines: &Engines<'_>,

@@ -1,4 +1,5 @@
-//! Why a command could not do what it was asked: for a person with causes and a hint, for a program as JSON.
+//! Why a command could not do what it was asked: for a person with causes and a hint, for a program
+//! as JSON.
 //!
 //! Not here: how a *call* failed; that is part of its completion.
 

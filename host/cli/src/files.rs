@@ -1,6 +1,7 @@
 //! Reads what is typed, or named where something is typed, never more of it than is of use.
 //!
-//! In: paths and `-`. Out: a call's arguments, a list of calls, a crate's manifest, a person's answer.
+//! In: paths and `-`. Out: a call's arguments, a list of calls, a crate's manifest, a person's
+//! answer.
 //! Invariants: as those of [`toolcell_config::files`], which opens the files.
 
 use std::fs;
@@ -20,7 +21,8 @@ const ARGUMENTS_HINT: &str = "give a file that holds a JSON object, or `-` for s
 const CALLS_HINT: &str =
     "give a file that holds a JSON array of calls or one call a line, or `-` for standard input";
 
-/// Bytes of a list of calls: kilobytes for each of 100,000, and what a small machine can keep twice.
+/// Bytes of a list of calls: kilobytes for each of 100,000, and what a small machine can keep
+/// twice.
 const MAX_CALLS_TEXT: u64 = 256 << 20;
 
 /// Bytes of a crate's manifest.
@@ -28,7 +30,8 @@ const MAX_MANIFEST: u64 = 4 << 20;
 /// Bytes of a line that a person types: more than a terminal passes on.
 const MAX_ANSWER: u64 = 16 << 10;
 
-/// The signals that this process ignored when it first asked, a bit each; none if the system does not say.
+/// The signals that this process ignored when it first asked, a bit each; none if the system does
+/// not say.
 static IGNORED: LazyLock<u64> = LazyLock::new(|| {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status

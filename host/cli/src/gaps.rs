@@ -1,7 +1,9 @@
 //! What a tool declares and is not granted, and rules of a configuration that allow nothing.
 //!
-//! In: the tools of components under their grants. Out: needs with the part that is granted, rules with their place.
-//! Invariants: decided by the same rights as a call; a part that cannot be computed is not reported.
+//! In: the tools of components under their grants. Out: needs with the part that is granted, rules
+//! with their place.
+//! Invariants: decided by the same rights as a call; a part that cannot be computed is not
+//! reported.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -26,7 +28,8 @@ pub(crate) struct Loaded<'a> {
 /// A need that is not granted, or only in part.
 ///
 /// # Shape
-/// As JSON: `{"kind", "pattern", "reason", "granted"}`, and `"narrowed_by"` if the component is granted more.
+/// As JSON: `{"kind", "pattern", "reason", "granted"}`, and `"narrowed_by"` if the component is
+/// granted more.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Gap {
     #[serde(flatten)]
@@ -136,7 +139,8 @@ pub(crate) fn of(
     definition.needs.iter().filter_map(gap).collect()
 }
 
-/// The key of a configuration for a need, its rule as it is printed, and what leaves this rule alone.
+/// The key of a configuration for a need, its rule as it is printed, and what leaves this rule
+/// alone.
 fn layer(need: &Need) -> Option<(&'static str, String, Overlay)> {
     let mut only = Overlay::default();
     let name = || Some([need.pattern.clone()].into());
@@ -187,8 +191,9 @@ fn without_sections(rights: &Rights) -> Rights {
     rights.with_granted(granted.into())
 }
 
-/// The rules that allow no request of any tool, and the names of tools that no component has. `components` are all of the configuration, or some; a tenant's rules are
-/// looked at only where all are there.
+/// The rules that allow no request of any tool, and the names of tools that no component has.
+/// `components` are all of the configuration, or some; a tenant's rules are looked at only where
+/// all are there.
 pub(crate) fn idle(config: &Config, components: &[Loaded<'_>]) -> Vec<Problem> {
     let is_complete = components.len() == config.components.len();
     let is_idle = |rule: &&WrittenRule| match &rule.of {

@@ -1,8 +1,9 @@
 //! Grants as text to be pasted: which lines, and where they go.
 //!
-//! In: what is to be granted, a component, and the configuration as far as there is one. Out: lines of TOML, the place that
-//! they belong to, what is to be done before they work.
-//! Invariants: a configuration with these lines in this place is valid TOML; nothing that is granted is lost.
+//! In: what is to be granted, a component, and the configuration as far as there is one. Out: lines
+//! of TOML, the place that they belong to, what is to be done before they work.
+//! Invariants: a configuration with these lines in this place is valid TOML; nothing that is
+//! granted is lost.
 
 use std::fs;
 use std::path::Path;
@@ -104,8 +105,9 @@ pub(crate) fn pasted(
     }
 }
 
-/// The same in one text, for a hint: in the configuration, or with the command where no configuration names the component. What
-/// is to be done first comes last, because it is the same for both.
+/// The same in one text, for a hint: in the configuration, or with the command where no
+/// configuration names the component. What is to be done first comes last, because it is the same
+/// for both.
 pub(crate) fn advice(config: &Config, chosen: &Chosen<'_>, suggestion: &Suggestion) -> String {
     let steps = steps(chosen, suggestion);
     let steps =
@@ -138,7 +140,8 @@ pub(crate) fn approval(config: &Config, chosen: &Chosen<'_>) -> Option<String> {
     chosen.development().is_none().then(approve)
 }
 
-/// The key of the configuration that has rules about such a request: in grants, and in a section that narrows them.
+/// The key of the configuration that has rules about such a request: in grants, and in a section
+/// that narrows them.
 pub(crate) fn keys(request: &Request<'_>) -> (&'static str, &'static str) {
     match request {
         Request::Http { .. } => ("http", "http"),
@@ -180,8 +183,8 @@ fn section(name: &str, lines: Vec<String>) -> Vec<String> {
     [format!("[components.{name}.grants]")].into_iter().chain(lines).collect()
 }
 
-/// The lines of a section that has grants. A directory that overlaps with a granted one is none of its own, unless both are only
-/// read: a configuration takes no two with different access.
+/// The lines of a section that has grants. A directory that overlaps with a granted one is none of
+/// its own, unless both are only read: a configuration takes no two with different access.
 fn widened(
     config: &Config,
     chosen: &Chosen<'_>,
@@ -335,8 +338,8 @@ fn whole(rules: &RuleLines, name: &str) -> Option<Item> {
     rules.part(&["components", name, "grants"]).filter(|grants| grants.text.starts_with('{'))
 }
 
-/// Whether only parts of a component's grants have headers, such as `[components.NAME.grants.secrets]`: a line for the grants
-/// themselves needs their header first.
+/// Whether only parts of a component's grants have headers, such as
+/// `[components.NAME.grants.secrets]`: a line for the grants themselves needs their header first.
 fn has_only_parts(rules: &RuleLines, name: &str) -> bool {
     let keys = rules.items(&["components", name, "grants"]);
     let header = rules.text_at(&["components", name, "grants"]).unwrap_or_default();
@@ -345,7 +348,8 @@ fn has_only_parts(rules: &RuleLines, name: &str) -> bool {
     !is_own && !keys.is_empty() && keys.iter().all(|key| rules.before(key).starts_with('['))
 }
 
-/// What is written before the keys of a component's grants: nothing below a header, `grants.` in dotted keys.
+/// What is written before the keys of a component's grants: nothing below a header, `grants.` in
+/// dotted keys.
 fn prefix(rules: &RuleLines, name: &str) -> String {
     let keys = rules.items(&["components", name, "grants"]);
     let mut before =

@@ -1,8 +1,8 @@
 //! The engines behind every command, and a component loaded on one of them.
 //!
-//! Invariants: a stranger's component is compiled in a child process or not at all; a cache that cannot be used costs a
-//! warning, never the command; what is optimised in the background ends with the command, and only those wait for it that
-//! prepare others.
+//! Invariants: a stranger's component is compiled in a child process or not at all; a cache that
+//! cannot be used costs a warning, never the command; what is optimised in the background ends with
+//! the command, and only those wait for it that prepare others.
 
 use std::cell::OnceCell;
 use std::future::Future;
@@ -31,7 +31,8 @@ const PATIENCE: Duration = Duration::from_millis(150);
 /// Bytes of a component that is compiled in a moment.
 const SMALL: u64 = 1 << 20;
 
-/// The engines of one command, made when they are needed: one of each kind, since nothing is to pass between the kinds.
+/// The engines of one command, made when they are needed: one of each kind, since nothing is to
+/// pass between the kinds.
 pub(crate) struct Engines<'a> {
     printer: &'a Printer,
     /// Without a cache.
@@ -53,7 +54,8 @@ pub(crate) fn engines<'a>(
 ) -> Result<Engines<'a>, Failure> {
     let builder = telling(printer, builder(env::own_program(), global.compile_time.0)?);
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    // A cell for each call, and as many again: a tenant leaves as many as it has to the others of the configuration.
+    // A cell for each call, and as many again: a tenant leaves as many as it has to the others of
+    // the configuration.
     let cells = u32::try_from(calls.max(1)).unwrap_or(MAX_CELLS).saturating_mul(2).min(MAX_CELLS);
     let builder = builder.cells(cells).threads(calls.min(cores)).secrets(config.secrets.clone());
     let builder = builder.egress(hinting(printer, config.egress(), proxy_hint(config)));
@@ -71,7 +73,8 @@ pub(crate) fn engines<'a>(
         Some(Date(date)) => builder.now(date),
         None => builder,
     };
-    // For a single call optimised code would come too late, and where it is not kept no later call has it.
+    // For a single call optimised code would come too late, and where it is not kept no later call
+    // has it.
     let keeping_nothing =
         if calls > 1 { builder.clone() } else { builder.clone().optimise(Optimise::Never) };
     let cache = cache_dir(printer, global);
@@ -96,8 +99,8 @@ impl Engines<'_> {
         self
     }
 
-    /// Places cells in the caller's task. A single call has no neighbour: on threads of less urgency, a busy machine would end
-    /// it at its time limit.
+    /// Places cells in the caller's task. A single call has no neighbour: on threads of less
+    /// urgency, a busy machine would end it at its time limit.
     pub(crate) fn inline(mut self) -> Self {
         self.builder = self.builder.placement(Placement::Inline);
         self.keeping_nothing = self.keeping_nothing.placement(Placement::Inline);
@@ -143,8 +146,8 @@ impl Engines<'_> {
     }
 }
 
-/// The engine's settings. Without a program for the child there is no engine: what a stranger made to stall a compiler
-/// would stall this process.
+/// The engine's settings. Without a program for the child there is no engine: what a stranger made
+/// to stall a compiler would stall this process.
 fn builder(worker: io::Result<PathBuf>, compile_time: Duration) -> Result<EngineBuilder, Failure> {
     let worker = known(worker, "compile in a separate process")?;
     Ok(Engine::builder().compile_in(worker, [args::COMPILE_WORKER], compile_time))
@@ -163,7 +166,8 @@ pub(crate) fn telling(printer: &Printer, builder: EngineBuilder) -> EngineBuilde
     })
 }
 
-/// The hint for requests without a proxy where the environment names one. Its line can be pasted, and shows no password.
+/// The hint for requests without a proxy where the environment names one. Its line can be pasted,
+/// and shows no password.
 pub(crate) fn proxy_hint(config: &Config) -> Option<String> {
     let (variable, value) = env::proxy()?;
     let line = match Proxy::new(&value) {
@@ -238,7 +242,8 @@ pub(crate) async fn load(
     Ok(loaded)
 }
 
-/// Waits until the component is optimised, or cannot be, which is kept for later commands; with a spinner likewise.
+/// Waits until the component is optimised, or cannot be, which is kept for later commands; with a
+/// spinner likewise.
 pub(crate) async fn optimised(printer: &Printer, component: &Component, path: &Path) -> Code {
     let size = component.examination().size;
     if component.code() == Code::Quick && size > SMALL {

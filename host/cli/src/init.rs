@@ -1,7 +1,7 @@
 //! `toolcell init`: writes a commented `toolcell.toml` that names the components of its folder.
 //!
-//! Invariants: a file that exists is never changed; what is written is a valid configuration, and so is each of its examples
-//! (`tests/command/init.rs`).
+//! Invariants: a file that exists is never changed; what is written is a valid configuration, and
+//! so is each of its examples (`tests/command/init.rs`).
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -21,7 +21,8 @@ use crate::printer::Printer;
 use crate::units::counted;
 use crate::{config, env};
 
-/// The file, with `COMPONENTS` for the sections of components and `NAME` for the one that the examples are about.
+/// The file, with `COMPONENTS` for the sections of components and `NAME` for the one that the
+/// examples are about.
 const TEMPLATE: &str = include_str!("init.toml");
 /// The component of the examples where the folder has none.
 const EXAMPLE: &str = "# No component was found in this folder. This is how one is named:\n#[components.notes]\n#path = \"notes.wasm\"\n";
@@ -135,7 +136,8 @@ fn component(path: &Path) -> Option<Found> {
     (bytes.starts_with(&COMPONENT) || kind.is_some()).then_some(Found { file, kind })
 }
 
-/// The name of a file's component: its stem in the characters of names, with a number if another has the same.
+/// The name of a file's component: its stem in the characters of names, with a number if another
+/// has the same.
 fn name(file: &str, taken: &BTreeMap<String, Found>) -> String {
     let stem = file.strip_suffix(".wasm").unwrap_or(file);
     let is_plain = |char: &char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');

@@ -156,7 +156,8 @@ pub(crate) async fn inspect(
     Ok(ExitStatus::Ok)
 }
 
-/// What a component could be used as that describes no tools itself, and of which no configuration says what it is.
+/// What a component could be used as that describes no tools itself, and of which no configuration
+/// says what it is.
 fn proposal(chosen: &Chosen<'_>, examination: &Examination) -> Option<ComponentKind> {
     let word = examination.proposal().filter(|_| chosen.kind() == ComponentKind::Tools)?;
     Some(if word == ComponentKind::Functions.word() {
@@ -166,8 +167,8 @@ fn proposal(chosen: &Chosen<'_>, examination: &Examination) -> Option<ComponentK
     })
 }
 
-/// Warns of what in a definition seems to be written to steer a model, and of what is not enforced; `of` names its component,
-/// where that is not clear.
+/// Warns of what in a definition seems to be written to steer a model, and of what is not enforced;
+/// `of` names its component, where that is not clear.
 pub(crate) fn warn(printer: &Printer, of: &str, tool: &Definition) {
     for problem in tool.unenforced() {
         printer.note("warning", &format!("{of}{}: {}", tool.name, clean::shown(&problem)));
@@ -314,8 +315,8 @@ fn tier(code: Code) -> &'static str {
     }
 }
 
-/// The imports of a component and what each means, in lines. `missing` names those that are not granted; `contents` tells which
-/// modules have an import that is not the author's own.
+/// The imports of a component and what each means, in lines. `missing` names those that are not
+/// granted; `contents` tells which modules have an import that is not the author's own.
 pub(crate) fn imports(
     seen: &Examination,
     missing: &[String],

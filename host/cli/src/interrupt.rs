@@ -1,9 +1,11 @@
-//! What ends a command before its time: Ctrl-C and its like. And what has to be tidied up whenever one ends.
+//! What ends a command before its time: Ctrl-C and its like. And what has to be tidied up whenever
+//! one ends.
 //!
-//! Invariants: the process ends as the signal would have ended it, so that a shell sees which it was, and its temporary files
-//! go first; calls are asked to end, and are ended by force after [`GRACE`], so that each has its result; a run that is given
-//! up has [`FLUSH`] to print what came of its calls; a signal that was ignored when the command began stays ignored (`nohup`,
-//! jobs in the background of a script).
+//! Invariants: the process ends as the signal would have ended it, so that a shell sees which it
+//! was, and its temporary files go first; calls are asked to end, and are ended by force after
+//! [`GRACE`], so that each has its result; a run that is given up has [`FLUSH`] to print what came
+//! of its calls; a signal that was ignored when the command began stays ignored (`nohup`, jobs in
+//! the background of a script).
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,14 +22,16 @@ use toolcell::{AbortSignal, TemporaryDirectory, remove_tree};
 use crate::files;
 use crate::printer::Printer;
 
-/// Time for a call that was asked to end: less than a person or a supervisor waits before something stronger comes.
+/// Time for a call that was asked to end: less than a person or a supervisor waits before something
+/// stronger comes.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 /// Time after that for what came of the calls that were ended by force. Then the run is given up.
 const LAST: Duration = Duration::from_secs(1);
-/// Time for a run that is given up to print the messages of its calls. A reader who does not read gets what fits a pipe.
+/// Time for a run that is given up to print the messages of its calls. A reader who does not read
+/// gets what fits a pipe.
 const FLUSH: Duration = Duration::from_secs(1);
-/// Attempts at removing what cells that still run may be adding to: three seconds, because they have the lowest priority on a
-/// machine that is busy.
+/// Attempts at removing what cells that still run may be adding to: three seconds, because they
+/// have the lowest priority on a machine that is busy.
 const ATTEMPTS: usize = 150;
 /// Time between two of them.
 const BETWEEN: Duration = Duration::from_millis(20);
@@ -59,8 +63,8 @@ struct Ending {
 }
 
 impl Interrupt {
-    /// Listens to signals from here on, and keeps temporary files in a directory of this process's own: neither cells that
-    /// still run nor children that are killed tidy up.
+    /// Listens to signals from here on, and keeps temporary files in a directory of this process's
+    /// own: neither cells that still run nor children that are killed tidy up.
     pub(crate) fn begin(printer: &Printer) -> Self {
         // What commands have left that were killed.
         TemporaryDirectory::collect();
@@ -87,7 +91,8 @@ impl Interrupt {
             signals.map(|signals| listening.hear(signals))
         };
         drop(thread::Builder::new().name("toolcell-signals".into()).spawn(hear));
-        // Until it listens: a signal that comes while a call runs is heard, however busy the machine is.
+        // Until it listens: a signal that comes while a call runs is heard, however busy the
+        // machine is.
         let _ = begins.recv();
         interrupt
     }
@@ -98,24 +103,28 @@ impl Interrupt {
         self.0.wish.clone()
     }
 
-    /// The same for a server, which gives its calls this long by itself. The next signal ends the process.
+    /// The same for a server, which gives its calls this long by itself. The next signal ends the
+    /// process.
     pub(crate) fn drain(&self, time: Duration) -> AbortSignal {
         *self.0.drains.lock() = Some(time);
         self.wish()
     }
 
-    /// Tells that the server has ended in order: the process ends as one that is done, and not by the signal.
+    /// Tells that the server has ended in order: the process ends as one that is done, and not by
+    /// the signal.
     pub(crate) fn drained(&self) {
         self.0.ending.lock().signal = None;
     }
 
-    /// Tells that no call is being made any more, until the next [`wish`](Self::wish): a signal ends the process at once.
+    /// Tells that no call is being made any more, until the next [`wish`](Self::wish): a signal
+    /// ends the process at once.
     pub(crate) fn idle(&self) {
         self.0.asked.store(false, Ordering::SeqCst);
     }
 
-    /// Raised when the run is given up, by the second signal or some time after [`GRACE`]. Who asks for it prints what there is
-    /// then, and has [`FLUSH`] for that; without a run that asks, the process ends instead.
+    /// Raised when the run is given up, by the second signal or some time after [`GRACE`]. Who asks
+    /// for it prints what there is then, and has [`FLUSH`] for that; without a run that asks, the
+    /// process ends instead.
     pub(crate) fn given_up(&self) -> AbortSignal {
         self.0.flushes.store(true, Ordering::SeqCst);
         self.0.given_up.clone()
@@ -184,8 +193,8 @@ impl Interrupt {
 
 fn remove(path: &Path) {
     for _ in 0..ATTEMPTS {
-        // A cell, or a child that dies, may write to it meanwhile, or remove what is in it: that is an error too, and the
-        // rest is there still.
+        // A cell, or a child that dies, may write to it meanwhile, or remove what is in it: that is
+        // an error too, and the rest is there still.
         if remove_tree(path).is_ok() || !path.exists() {
             return;
         }

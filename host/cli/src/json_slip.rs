@@ -1,4 +1,5 @@
-//! JSON as a person types it by mistake: single quotes, names and words without quotes, a comma too many.
+//! JSON as a person types it by mistake: single quotes, names and words without quotes, a comma too
+//! many.
 //!
 //! In: a text that is not JSON. Out: the JSON that was probably meant, for a hint.
 //! Invariants: a hint only, never used as arguments; bounded in size and depth.

@@ -1,8 +1,10 @@
 //! `toolcell learn`: what a tool asks for in a dry run, as a configuration to be pasted.
 //!
-//! In: a tool, arguments, what is granted already. Out: the smallest grants for what it asked for beyond that.
-//! Invariants: nothing is changed, and nothing leaves that is not granted; of what is granted only what reads is used, and
-//! only where the user approved it; no secret is looked at; what the tool asked for is text of a stranger.
+//! In: a tool, arguments, what is granted already. Out: the smallest grants for what it asked for
+//! beyond that.
+//! Invariants: nothing is changed, and nothing leaves that is not granted; of what is granted only
+//! what reads is used, and only where the user approved it; no secret is looked at; what the tool
+//! asked for is text of a stranger.
 
 mod changed;
 mod undeclared;
@@ -53,8 +55,8 @@ struct Learned {
     denied: Vec<Request<'static>>,
     /// What of it is granted to its component.
     narrowed: BTreeSet<String>,
-    /// Files and variables that it would not get, each with the directory or the variable that would be granted. In a dry run
-    /// they are there, so that no denial is told.
+    /// Files and variables that it would not get, each with the directory or the variable that
+    /// would be granted. In a dry run they are there, so that no denial is told.
     tried: Vec<(String, Denial)>,
 }
 
@@ -323,8 +325,8 @@ struct Hosts {
     is_unknown: bool,
 }
 
-/// Looks at the hosts that are asked for. A name that the tool made can hold what it read, and a lookup would send that away:
-/// only a name from its definition or the arguments is looked up.
+/// Looks at the hosts that are asked for. A name that the tool made can hold what it read, and a
+/// lookup would send that away: only a name from its definition or the arguments is looked up.
 async fn hosts(
     definition: &Definition,
     arguments: &str,
@@ -392,8 +394,8 @@ fn is_used(definition: &Definition, need: &Need, recorded: &Recorded) -> bool {
         || recorded.environment && need.kind == "environment"
 }
 
-/// Divides what a tool asked for into what is granted and what is not. Told apart from both are requests whose rules are to
-/// be changed.
+/// Divides what a tool asked for into what is granted and what is not. Told apart from both are
+/// requests whose rules are to be changed.
 fn learned(
     rights: &Rights,
     definition: &Definition,

@@ -1,7 +1,9 @@
-//! Source lines of a trap, looked up in a process of its own: this command starts itself again, as the child.
+//! Source lines of a trap, looked up in a process of its own: this command starts itself again, as
+//! the child.
 //!
-//! Debug information of a stranger can be made so that reading it takes any amount of time and memory. The child has limits
-//! for both, and an empty environment; what it does not find in time is not shown.
+//! Debug information of a stranger can be made so that reading it takes any amount of time and
+//! memory. The child has limits for both, and an empty environment; what it does not find in time
+//! is not shown.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -27,8 +29,8 @@ const COMPONENT: u64 = 64 << 20;
 /// Bytes of the child's answer that are read: 24 places with their names.
 const ANSWER: u64 = 16 << 10;
 
-/// The author's places of these positions, innermost first. None if the component has no debug information, or if the
-/// lookup fails: the lines are an addition to what is printed without them.
+/// The author's places of these positions, innermost first. None if the component has no debug
+/// information, or if the lookup fails: the lines are an addition to what is printed without them.
 pub(crate) fn find(component: Vec<u8>, frames: &[Frame]) -> Vec<SourceLine> {
     if frames.is_empty() {
         return Vec::new();

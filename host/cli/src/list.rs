@@ -86,7 +86,8 @@ pub(crate) async fn list(
     Ok(failures.first().map_or(ExitStatus::Ok, |(_, failure)| failure.status()))
 }
 
-/// The component as it can be listed, also one that is not granted what it imports, and what its author could improve.
+/// The component as it can be listed, also one that is not granted what it imports, and what its
+/// author could improve.
 async fn shown(
     printer: &Printer,
     engines: &Engines<'_>,

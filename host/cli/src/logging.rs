@@ -1,7 +1,9 @@
-//! The diagnostic log: `tracing` to standard error, quiet unless asked; and what is said of a panic.
+//! The diagnostic log: `tracing` to standard error, quiet unless asked; and what is said of a
+//! panic.
 //!
-//! Invariants: unless it is asked for, only what toolcell itself says is told: a library's warning about a client that breaks off
-//! is not; of a panic the place is told, and nothing of its words, in which there may be a stranger's, or a secret.
+//! Invariants: unless it is asked for, only what toolcell itself says is told: a library's warning
+//! about a client that breaks off is not; of a panic the place is told, and nothing of its words,
+//! in which there may be a stranger's, or a secret.
 
 use tracing::Level;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -13,7 +15,8 @@ use crate::env;
 use crate::printer::Printer;
 use crate::traces::Traces;
 
-/// Starts it, and the export of spans, which it does not narrow. `TOOLCELL_LOG` overrides `-v` and `-q`.
+/// Starts it, and the export of spans, which it does not narrow. `TOOLCELL_LOG` overrides `-v` and
+/// `-q`.
 pub(crate) fn start(printer: &Printer, global: &Global, traces: &Traces) {
     let quiet = Targets::new().with_default(Level::ERROR).with_target("rmcp", LevelFilter::OFF);
     let warnings = Targets::new().with_default(Level::WARN);

@@ -1,7 +1,10 @@
-//! The command `toolcell`: what was typed → [`args`] → one command → [`printer`] and an exit status.
+//! The command `toolcell`: what was typed → [`args`] → one command → [`printer`] and an exit
+//! status.
 //!
-//! Invariants: data on standard output, everything else on standard error; only [`printer`] writes, only [`env`] and the libraries
-//! read the environment, only [`files`] and the libraries read files, [`stand_in`] and the libraries write them; a stranger's text is made harmless before a terminal sees it.
+//! Invariants: data on standard output, everything else on standard error; only [`printer`] writes,
+//! only [`env`] and the libraries read the environment, only [`files`] and the libraries read
+//! files, [`stand_in`] and the libraries write them; a stranger's text is made harmless before a
+//! terminal sees it.
 
 mod approve;
 mod args;

@@ -20,7 +20,8 @@ const LAST_LINE: &str = "For more information, try '--help'.";
 /// How the parser begins its tips.
 const TIP: &str = "tip: ";
 
-/// Reads the command line. The parser takes a word such as `-5` for an option: after an option it is read as that one's value.
+/// Reads the command line. The parser takes a word such as `-5` for an option: after an option it
+/// is read as that one's value.
 pub(crate) fn read(words: Vec<OsString>) -> Result<Args, clap::Error> {
     Args::try_parse_from(&words).or_else(|error| {
         let Some(joined) = with_negative(&words, &error) else { return Err(error) };
@@ -31,7 +32,8 @@ pub(crate) fn read(words: Vec<OsString>) -> Result<Args, clap::Error> {
     })
 }
 
-/// The words with the negative number that the parser did not expect joined to the option before it.
+/// The words with the negative number that the parser did not expect joined to the option before
+/// it.
 fn with_negative(words: &[OsString], error: &clap::Error) -> Option<Vec<OsString>> {
     let wrong = unknown_option(error)?;
     wrong.strip_prefix('-')?.chars().next().filter(char::is_ascii_digit)?;
@@ -55,7 +57,8 @@ fn unknown_option(error: &clap::Error) -> Option<&str> {
     }
 }
 
-/// How an argument of the tool is typed that was typed as an option: `--name Ada` of `run` and `learn`.
+/// How an argument of the tool is typed that was typed as an option: `--name Ada` of `run` and
+/// `learn`.
 fn as_member(error: &clap::Error) -> Option<String> {
     let words: Vec<_> = env::args().map(|word| word.to_string_lossy().into_owned()).collect();
     let is_call = command().first().is_some_and(|name| ["run", "learn"].contains(&name.as_str()));

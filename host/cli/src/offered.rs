@@ -1,6 +1,7 @@
 //! Why no call of a tenant's reaches a tool: the list `tools` of its section.
 //!
-//! Not here: that it does not (`toolcell_config`); a call of such a tool is answered as one of a tool that does not exist.
+//! Not here: that it does not (`toolcell_config`); a call of such a tool is answered as one of a
+//! tool that does not exist.
 
 use serde_json::{Value, json};
 use toolcell::{Request, toml_text};

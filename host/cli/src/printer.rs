@@ -1,9 +1,10 @@
 //! The only place that writes.
 //!
-//! In: text of ours and of strangers. Out: standard output and standard error, and a spinner or a bar there.
-//! Invariants: no harmful character of a stranger reaches a terminal (`clean`); a reader who went away is no failure;
-//! lines on stderr never mix with what is drawn there; labels have colours on a terminal alone, unless the environment says
-//! otherwise (`NO_COLOR`, `CLICOLOR_FORCE`).
+//! In: text of ours and of strangers. Out: standard output and standard error, and a spinner or a
+//! bar there.
+//! Invariants: no harmful character of a stranger reaches a terminal (`clean`); a reader who went
+//! away is no failure; lines on stderr never mix with what is drawn there; labels have colours on a
+//! terminal alone, unless the environment says otherwise (`NO_COLOR`, `CLICOLOR_FORCE`).
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
@@ -104,7 +105,8 @@ impl Printer {
         self.written(&clean::json_line(&serde_json::to_string(value)?))
     }
 
-    /// `label: text` on standard error. Further lines of the text are indented, so that none looks like one of ours.
+    /// `label: text` on standard error. Further lines of the text are indented, so that none looks
+    /// like one of ours.
     pub(crate) fn note(&self, label: &str, text: &str) {
         if self.is_quiet && !LOUD.contains(&label.trim_start()) {
             return;
@@ -159,7 +161,8 @@ impl Printer {
         self.err(words);
     }
 
-    /// One of several points that belong to the note before, which has this label: with `--quiet` both are printed or neither.
+    /// One of several points that belong to the note before, which has this label: with `--quiet`
+    /// both are printed or neither.
     pub(crate) fn point(&self, label: &str, text: &str) {
         if self.is_quiet && !LOUD.contains(&label) {
             return;

@@ -1,7 +1,9 @@
 //! What would allow what was denied: the warnings, notes and hints of `explain` and `run`.
 //!
-//! In: denied requests, the tool that made them, the configuration. Out: lines to be pasted, and where they go.
-//! Invariants: a host's name is looked up only where the caller allows it; what is dangerous is warned of first.
+//! In: denied requests, the tool that made them, the configuration. Out: lines to be pasted, and
+//! where they go.
+//! Invariants: a host's name is looked up only where the caller allows it; what is dangerous is
+//! warned of first.
 
 use std::collections::BTreeSet;
 
@@ -47,8 +49,8 @@ impl Remedy {
 }
 
 impl Asker<'_> {
-    /// What would allow these. `is_known` says whether a host's name may be looked up; `component` is given where it may import
-    /// more than is granted.
+    /// What would allow these. `is_known` says whether a host's name may be looked up; `component`
+    /// is given where it may import more than is granted.
     pub(crate) async fn remedy(
         &self,
         denials: &[Denial],
@@ -202,8 +204,9 @@ fn with_networks(request: &Request<'_>, networks: &[String]) -> Option<HttpRule>
     Some(HttpRule::smallest(*method, target).with_private(networks))
 }
 
-/// Adds what would grant a request: of a path the directory that the tool declares, or that it lies in. The second is returned,
-/// if it is a guess. A path at the top is a directory, unless its name has a dot, as that of a file.
+/// Adds what would grant a request: of a path the directory that the tool declares, or that it lies
+/// in. The second is returned, if it is a guess. A path at the top is a directory, unless its name
+/// has a dot, as that of a file.
 fn suggest<'a>(
     asked: &mut Suggestion,
     definition: &Definition,
@@ -244,8 +247,8 @@ pub(crate) fn add_secret(asked: &mut Suggestion, definition: &Definition, name: 
         .for_each(|rule| asked.add_secret(name, &rule));
 }
 
-/// The smallest rule that allows a request to a host on a private network, with that network; none if its host is on no such
-/// network. A name is looked up; `Err` if it has no address now.
+/// The smallest rule that allows a request to a host on a private network, with that network; none
+/// if its host is on no such network. A name is looked up; `Err` if it has no address now.
 pub(crate) async fn private_rule(
     egress: &Egress,
     request: &Request<'_>,
@@ -260,8 +263,8 @@ pub(crate) async fn private_rule(
     }
 }
 
-/// Whether a host's name is in the arguments, or is one that the tool declares. A name that the tool made can hold what it read,
-/// and a lookup would send that away.
+/// Whether a host's name is in the arguments, or is one that the tool declares. A name that the
+/// tool made can hold what it read, and a lookup would send that away.
 pub(crate) fn is_known(definition: &Definition, arguments: &str, name: &str) -> bool {
     let host = |need: &Need| {
         let url = need.pattern.split_once(' ').map_or(&*need.pattern, |(_, url)| url);
@@ -272,8 +275,8 @@ pub(crate) fn is_known(definition: &Definition, arguments: &str, name: &str) -> 
         || declared.any(|host| matches!(host, Host::Name(declared) if declared == name))
 }
 
-/// Adds what else the component declares for imports that would not be granted: until then none of its tools can be called.
-/// Returns the imports that no tool declares a need for.
+/// Adds what else the component declares for imports that would not be granted: until then none of
+/// its tools can be called. Returns the imports that no tool declares a need for.
 fn add_imports(asked: &mut Suggestion, chosen: &Chosen<'_>, component: &Component) -> Vec<String> {
     // Whether imports are granted depends on the kinds of the grants alone.
     let granted = chosen.grants().kinds();

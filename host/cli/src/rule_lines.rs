@@ -1,7 +1,8 @@
 //! Where in the configuration a rule is written.
 //!
 //! In: the file's text, read again. Out: lines, counted from 1.
-//! Not here: what the rules mean; by the time that this is asked the file has been read and found good.
+//! Not here: what the rules mean; by the time that this is asked the file has been read and found
+//! good.
 
 use std::ops::Range;
 use std::path::Path;
@@ -57,7 +58,8 @@ impl RuleLines {
         before.rsplit('\n').next().unwrap_or_default().trim()
     }
 
-    /// The items of a list: the text of each, or what a table says as its `rule` or its `name`. Of a table: its keys.
+    /// The items of a list: the text of each, or what a table says as its `rule` or its `name`. Of
+    /// a table: its keys.
     pub(crate) fn items(&self, place: &[&str]) -> Vec<Item> {
         let spans = |value: &Spanned<DeValue<'_>>| -> Vec<(String, Range<usize>)> {
             match value.get_ref() {

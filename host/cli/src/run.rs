@@ -68,7 +68,8 @@ pub(crate) async fn run(
     global: &Global,
     args: &RunArgs,
 ) -> Result<ExitStatus, Failure> {
-    // Everything that was typed is judged before anything is read, and everything is read before anything is compiled.
+    // Everything that was typed is judged before anything is read, and everything is read before
+    // anything is compiled.
     let context =
         context::context(args.context.as_deref(), args.answer.as_deref(), args.state.as_deref())?;
     let is_program = args.grants.typed().iter().any(|grant| grant == "as=command");
@@ -171,8 +172,8 @@ pub(crate) async fn run(
     }
 }
 
-/// The tools that a tool can call: those of every component of the configuration that can be used, as far as the tenant is
-/// offered them.
+/// The tools that a tool can call: those of every component of the configuration that can be used,
+/// as far as the tenant is offered them.
 async fn callable(
     printer: &Printer,
     global: &Global,
@@ -191,15 +192,16 @@ async fn callable(
     Ok(registry)
 }
 
-/// The result without functions that are not the author's, and where a trap was in the author's source, if the component has
-/// debug information.
+/// The result without functions that are not the author's, and where a trap was in the author's
+/// source, if the component has debug information.
 fn for_a_person(chosen: &Chosen<'_>, mut result: CallResult) -> (CallResult, Vec<SourceLine>) {
     let mut lines = Vec::new();
     // A component that cannot be read any more has no lines to show.
     if let CallResult::ToolError(ToolError::HandlerRaised(raised)) = &mut result
         && let Ok((bytes, _)) = chosen.bytes()
     {
-        // An exception of Python ends with `abort()`, and its traceback was written: the functions are those of CPython.
+        // An exception of Python ends with `abort()`, and its traceback was written: the functions
+        // are those of CPython.
         let is_exception = raised.kind == RaisedKind::Unreachable && raised.panic_message.is_some();
         if is_exception && Contents::of(&bytes).is_ok_and(|contents| contents.is_python()) {
             raised.backtrace.clear();
@@ -252,7 +254,8 @@ impl Call<'_> {
     }
 }
 
-/// The tool, here or in a worker process, and its rights. For a tenant there are only the tools that it is offered.
+/// The tool, here or in a worker process, and its rights. For a tenant there are only the tools
+/// that it is offered.
 async fn tool(
     printer: &Printer,
     global: &Global,

@@ -1,6 +1,7 @@
 //! A JSON Schema in few words, for a person who looks at a tool.
 //!
-//! In: a stranger's schema, of any shape. Out: parameters with a path, a type with its bounds, and a description.
+//! In: a stranger's schema, of any shape. Out: parameters with a path, a type with its bounds, and
+//! a description.
 //! Invariants: never fails, follows references to a bounded depth, says `any` where it is not sure.
 //! Not here: whether a value fits (the library).
 

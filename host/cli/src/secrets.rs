@@ -1,4 +1,5 @@
-//! Where the values of secrets come from, as `check` and `approve` show it. The values are never shown.
+//! Where the values of secrets come from, as `check` and `approve` show it. The values are never
+//! shown.
 
 use std::collections::BTreeMap;
 

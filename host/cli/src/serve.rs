@@ -1,8 +1,8 @@
 //! `toolcell serve`: the approved tools of a configuration, over HTTP and MCP.
 //!
 //! In: a configuration. Out: a server, until a signal ends it.
-//! Invariants: what is served is what was approved; a reload that fails changes nothing, and is told on standard error and by
-//! `/ready`.
+//! Invariants: what is served is what was approved; a reload that fails changes nothing, and is
+//! told on standard error and by `/ready`.
 
 mod heap;
 mod problems;
@@ -52,7 +52,8 @@ pub(crate) fn serve(
     ended
 }
 
-/// Allows as many open files as the system does: each connection is one, and the usual limit is 1,024.
+/// Allows as many open files as the system does: each connection is one, and the usual limit is
+/// 1,024.
 fn allow_open_files() {
     let limit = getrlimit(Resource::Nofile);
     // Refused, the server takes as many connections as it can.
@@ -162,7 +163,8 @@ async fn serving(
     Ok(ExitStatus::Ok)
 }
 
-/// Serves one client on standard input and output, until it closes them or a signal ends the server.
+/// Serves one client on standard input and output, until it closes them or a signal ends the
+/// server.
 async fn on_stdio(
     printer: &Printer,
     interrupt: &Interrupt,
@@ -256,7 +258,8 @@ fn artifacts(args: &ServeArgs) -> Result<Artifacts, Failure> {
     opened.map_err(no_artifacts)
 }
 
-/// Whether the directory for artifacts can be used. That a server uses it now is no problem of the configuration.
+/// Whether the directory for artifacts can be used. That a server uses it now is no problem of the
+/// configuration.
 fn check_artifacts(args: &ServeArgs) -> Result<(), Failure> {
     let opened = args
         .artifacts

@@ -1,9 +1,10 @@
-//! The files of a dry run: an empty directory as the root of the tool's files, in which what it looked for appears from one
-//! run to the next.
+//! The files of a dry run: an empty directory as the root of the tool's files, in which what it
+//! looked for appears from one run to the next.
 //!
-//! In: a component's grants, what its tool declares, the paths that it used. Out: grants for the dry run.
-//! Invariants: what a tool writes is gone after the command; a directory of the host is only read, and only where it is
-//! granted.
+//! In: a component's grants, what its tool declares, the paths that it used. Out: grants for the
+//! dry run.
+//! Invariants: what a tool writes is gone after the command; a directory of the host is only read,
+//! and only where it is granted.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -106,7 +107,8 @@ impl StandIn {
                 .map(|path| (path, false))
                 .chain(self.made.iter().map(|(p, f)| (p, *f)))
             {
-                // A name that this file system does not take, or one in the place of another, stays away.
+                // A name that this file system does not take, or one in the place of another, stays
+                // away.
                 let _ = self.made_one(path, is_file);
             }
             Ok(())
@@ -153,8 +155,8 @@ impl Drop for StandIn {
     }
 }
 
-/// The directory that a grant of this path would have to be: the one that the tool declares, the path itself if it was
-/// opened as a directory, otherwise the one that it lies in.
+/// The directory that a grant of this path would have to be: the one that the tool declares, the
+/// path itself if it was opened as a directory, otherwise the one that it lies in.
 pub(crate) fn directory_of<'a>(
     definition: &'a Definition,
     path: &'a str,

@@ -1,7 +1,8 @@
-//! What the commands of a user share: the key that seals states between the call that asks and the call that answers, and
-//! the counts of granted directories.
+//! What the commands of a user share: the key that seals states between the call that asks and the
+//! call that answers, and the counts of granted directories.
 //!
-//! In: `--state-dir`, or what the environment says. Out: a [`Sealer`], the same for every call of this user; a place.
+//! In: `--state-dir`, or what the environment says. Out: a [`Sealer`], the same for every call of
+//! this user; a place.
 //! Not here: how the key is kept safe ([`Sealer::kept_in`]).
 
 use std::fs::DirBuilder;

@@ -1,7 +1,8 @@
 //! Whether standard output takes what is printed.
 //!
-//! Rust's runtime opens `/dev/null` in the place of a closed standard output before `main`, and its library ignores that a
-//! descriptor cannot be written to: results would be lost without a word. So this looks before the runtime does.
+//! Rust's runtime opens `/dev/null` in the place of a closed standard output before `main`, and its
+//! library ignores that a descriptor cannot be written to: results would be lost without a word. So
+//! this looks before the runtime does.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,8 +1,10 @@
-//! Tells the supervisor that started the server when it takes calls, and when it ends: the protocol `sd_notify` of systemd.
+//! Tells the supervisor that started the server when it takes calls, and when it ends: the protocol
+//! `sd_notify` of systemd.
 //!
 //! In: `NOTIFY_SOCKET`, a path or an abstract name after `@`. Out: one datagram for each state.
-//! Invariants: a socket that cannot be used costs a warning and nothing else, and a supervisor that does not read holds the
-//! server up for [`PATIENCE`] at most; no child of the server gets the variable: children start with an empty environment.
+//! Invariants: a socket that cannot be used costs a warning and nothing else, and a supervisor that
+//! does not read holds the server up for [`PATIENCE`] at most; no child of the server gets the
+//! variable: children start with an empty environment.
 
 use std::ffi::OsStr;
 use std::io;

@@ -10,8 +10,8 @@ fn cell(text: &str) -> String {
     clean::text(text).0.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Rows as lines, each column as wide as its widest cell but no wider than `widest`; a longer cell pushes its line to
-/// the right.
+/// Rows as lines, each column as wide as its widest cell but no wider than `widest`; a longer cell
+/// pushes its line to the right.
 pub(crate) fn columns(indent: usize, widest: usize, rows: &[Vec<String>]) -> String {
     let rows: Vec<Vec<String>> =
         rows.iter().map(|row| row.iter().map(|text| cell(text)).collect()).collect();

@@ -1,7 +1,8 @@
 //! A tool and its arguments, as they are typed after a component: `[TOOL] [ARGS]…`.
 //!
 //! In: words. Out: the tool that they name, and its arguments as JSON text.
-//! Invariants: whether a word is a tool's name is told by its form alone; what a value is, by the tool's schema.
+//! Invariants: whether a word is a tool's name is told by its form alone; what a value is, by the
+//! tool's schema.
 //! Not here: whether the arguments fit (the library).
 
 use std::borrow::Cow;
@@ -61,7 +62,8 @@ impl<'a> Target<'a> {
     /// Tells the tool's name from the arguments.
     ///
     /// # Errors
-    /// Words that are neither one text nor members, and a member that is given twice or is not JSON.
+    /// Words that are neither one text nor members, and a member that is given twice or is not
+    /// JSON.
     pub(crate) fn of(tool: Option<&'a str>, rest: &'a [String]) -> Result<Self, Failure> {
         let words = tool
             .filter(|word| is_arguments(word))
@@ -115,8 +117,8 @@ impl Member<'_> {
     }
 }
 
-/// A typed text as a value of one of these JSON types: text where that is one of them or none is known, otherwise what it says
-/// as JSON.
+/// A typed text as a value of one of these JSON types: text where that is one of them or none is
+/// known, otherwise what it says as JSON.
 pub(crate) fn value(typed: &str, types: &[&str]) -> Value {
     let text = || Value::from(typed);
     if types.is_empty() || types.contains(&"string") {
@@ -126,13 +128,15 @@ pub(crate) fn value(typed: &str, types: &[&str]) -> Value {
     }
 }
 
-/// The error of a call whose tool was not found. The first word after a program was meant as a word of its own.
+/// The error of a call whose tool was not found. The first word after a program was meant as a word
+/// of its own.
 pub(crate) fn not_found(failure: Failure, call: &CallArgs, kind: &ComponentKind) -> Failure {
     let is_word = matches!(kind, ComponentKind::Command(_)) && failure.is_unknown_tool();
     if is_word { of_program(failure, call) } else { failure }
 }
 
-/// The words that were typed after a program as they have to be: the member `args` of its arguments.
+/// The words that were typed after a program as they have to be: the member `args` of its
+/// arguments.
 fn of_program(failure: Failure, call: &CallArgs) -> Failure {
     let words: Vec<_> = call.tool.iter().chain(&call.arguments).collect();
     let args = quoted(&format!("args:={}", json!(words)));

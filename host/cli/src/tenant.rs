@@ -1,6 +1,7 @@
 //! `toolcell tenant`: API keys of tenants.
 //!
-//! Invariants: a key is printed once and never kept; a key is made only for a tenant that the configuration names.
+//! Invariants: a key is printed once and never kept; a key is made only for a tenant that the
+//! configuration names.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

@@ -11,7 +11,8 @@ use crate::format::{self, Format};
 use crate::host;
 use crate::printer::Printer;
 
-/// Prints them, but for a tool that the format cannot express: a note names it. If it can express none, that is an error.
+/// Prints them, but for a tool that the format cannot express: a note names it. If it can express
+/// none, that is an error.
 pub(crate) async fn tools(
     printer: &Printer,
     global: &Global,

@@ -1,7 +1,7 @@
 //! `toolcell serve --otlp`: the exporter of spans.
 //!
-//! Invariants: without the option, and in every other command, nothing is started. Spans that wait are sent before the server
-//! ends.
+//! Invariants: without the option, and in every other command, nothing is started. Spans that wait
+//! are sent before the server ends.
 
 use tracing::Subscriber;
 use tracing_subscriber::layer::Layer;

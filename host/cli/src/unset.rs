@@ -5,7 +5,8 @@ use toolcell::Refusal;
 use crate::config::Problem;
 use crate::printer::Printer;
 
-/// What is wrong with the value, where the configuration names it, and the tools whose calls are refused.
+/// What is wrong with the value, where the configuration names it, and the tools whose calls are
+/// refused.
 pub(crate) fn told(problem: &Problem, tools: &[impl AsRef<str>]) -> String {
     let names: Vec<_> = tools.iter().map(|tool| format!("`{}`", tool.as_ref())).collect();
     match names.as_slice() {

@@ -4,7 +4,8 @@
 
 use toolcell::{Examination, Request};
 
-/// A kind of need, the key of the grants for it, and the imports that can use them: their names begin so.
+/// A kind of need, the key of the grants for it, and the imports that can use them: their names
+/// begin so.
 const KINDS: [(&str, &str, &[&str]); 7] = [
     ("http", "http", &["toolcell:tool/http@", "wasi:http/"]),
     ("kv", "kv", &["toolcell:tool/kv@"]),
@@ -18,7 +19,8 @@ const KINDS: [(&str, &str, &[&str]); 7] = [
 /// What to say of a request or a rule that nothing can use.
 pub(crate) const NOTHING: &str = "the component imports nothing that can use it";
 
-/// Whether a component imports anything that can use this kind of need, or the grants under this key. `true` for other words.
+/// Whether a component imports anything that can use this kind of need, or the grants under this
+/// key. `true` for other words.
 pub(crate) fn can_use(component: &Examination, kind: &str) -> bool {
     let known = KINDS.iter().find(|(need, key, _)| [need, key].contains(&&kind));
     let is_imported =

@@ -1,9 +1,11 @@
-//! A tenant's tools in a process of their own: this command starts itself again, as the child, for `isolation = "process"`.
+//! A tenant's tools in a process of their own: this command starts itself again, as the child, for
+//! `isolation = "process"`.
 //!
-//! In: what was typed, and the components that it stands for. Out: their tools, whose calls are the child's.
-//! Invariants: nothing of a guest runs in this process for such a call; the child's environment has what this command reads
-//! itself, and of the secrets' variables those that the tenant may use; it judges all that it reads by itself, as this
-//! process does.
+//! In: what was typed, and the components that it stands for. Out: their tools, whose calls are the
+//! child's.
+//! Invariants: nothing of a guest runs in this process for such a call; the child's environment has
+//! what this command reads itself, and of the secrets' variables those that the tenant may use; it
+//! judges all that it reads by itself, as this process does.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -64,7 +66,8 @@ pub(crate) async fn start(
     let words =
         [vec![WORKER_PROCESS.into()], global.words(), typed, call, hint, hosted.words(&secrets)]
             .concat();
-    // Temporary files go where this process has its own, and with them: a child that is killed does not tidy up.
+    // Temporary files go where this process has its own, and with them: a child that is killed does
+    // not tidy up.
     let mut worker_process = WorkerProcess::builder(program)
         .arguments(words)
         .variable("TMPDIR", tempfile::env::temp_dir());

@@ -1,7 +1,8 @@
-//! Records an approval: the lock beside the configuration, and for one that was found the user's own record.
+//! Records an approval: the lock beside the configuration, and for one that was found the user's
+//! own record.
 //!
-//! Invariants: what is written is written whole; the lock is on the disk before the record is kept, and gets its name after:
-//! if the process ends in between, the configuration is not approved.
+//! Invariants: what is written is written whole; the lock is on the disk before the record is kept,
+//! and gets its name after: if the process ends in between, the configuration is not approved.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +11,13 @@ use toolcell::{Component, ComponentBytes, Grants, Missing};
 use crate::{Approval, Approved, Configuration, Engines, Error, Lock};
 
 impl Configuration {
-    /// What a component of this configuration shows now: what an operator is shown and [approves](Self::approve). No tool is
-    /// called, and nothing is granted to the component meanwhile.
+    /// What a component of this configuration shows now: what an operator is shown and
+    /// [approves](Self::approve). No tool is called, and nothing is granted to the component
+    /// meanwhile.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a name that is no component's; the file cannot be read or loaded, or is not signed as the
-    /// configuration demands.
+    /// [`Error::Usage`] for a name that is no component's; the file cannot be read or loaded, or is
+    /// not signed as the configuration demands.
     pub async fn shown(&self, engines: &Engines, component: &str) -> Result<Approved, Error> {
         let chosen = self.choose(component.as_ref())?;
         let (bytes, signer) = chosen.bytes()?;
@@ -26,8 +28,9 @@ impl Configuration {
         Ok(Approved::of(&component, signer.map(|signer| signer.publisher)))
     }
 
-    /// Records that the user approved these components, as they were shown, and that components of these names are gone. The
-    /// approved versions are kept in the state directory, for [`rollback`](Self::rollback).
+    /// Records that the user approved these components, as they were shown, and that components of
+    /// these names are gone. The approved versions are kept in the state directory, for
+    /// [`rollback`](Self::rollback).
     ///
     /// # Errors
     /// [`Error::File`]: another process has written the lock since `lock` was read, or a file cannot be written. Then nothing is

@@ -1,7 +1,7 @@
 //! Which component of the configuration, or which file, a word on the command line means.
 //!
-//! Invariants: a component of a configuration that was found and is not approved can be looked at, never used; a file that no
-//! configuration names has no grants.
+//! Invariants: a component of a configuration that was found and is not approved can be looked at,
+//! never used; a file that no configuration names has no grants.
 
 use std::path::Path;
 
@@ -81,7 +81,8 @@ impl Configuration {
         )
     }
 
-    /// The error of a command that needs a configuration and has none; `hint` is for a user without any file.
+    /// The error of a command that needs a configuration and has none; `hint` is for a user without
+    /// any file.
     pub fn missing(&self, hint: &str) -> Error {
         match &self.foreign {
             Some(foreign) => search::not_used(foreign),
@@ -99,8 +100,8 @@ impl Configuration {
             .unwrap_or(self.isolation)
     }
 
-    /// As [`choose`](Self::choose), for a command that uses the component: one of a configuration that was found and is not
-    /// approved is refused.
+    /// As [`choose`](Self::choose), for a command that uses the component: one of a configuration
+    /// that was found and is not approved is refused.
     pub fn used(&self, word: &Path) -> Result<ResolvedComponent<'_>, Error> {
         let chosen = self.choose(word)?;
         match (self.approval, &self.file, chosen.configured) {
@@ -120,7 +121,8 @@ impl Configuration {
         }
     }
 
-    /// The error of a configuration that was found and is not approved: this message, and how these components are approved.
+    /// The error of a configuration that was found and is not approved: this message, and how these
+    /// components are approved.
     fn not_approved(&self, message: String, names: &[&str]) -> Error {
         let record = self.found.as_ref().and_then(|found| found.unread());
         let record =
@@ -160,7 +162,8 @@ impl Configuration {
         }
     }
 
-    /// The limits that apply: those of a file that is not approved can only be tighter than the defaults.
+    /// The limits that apply: those of a file that is not approved can only be tighter than the
+    /// defaults.
     pub(crate) fn bounded(&self, said: Limits) -> Limits {
         match self.approval {
             Approval::Missing if stands(Defence::FoundLimits) => said.tightened(&Limits::default()),

@@ -1,10 +1,11 @@
 //! `toolcell.toml`: the components, their grants and limits, and how tenants narrow them.
 //!
-//! In: `--config`, the environment, or the nearest file of that name; a file of another user is not read, and a command that
-//! needs one says so. Out: a [`Configuration`], or everything that is wrong.
-//! Invariants: nothing of a file is used unless all of it can be; without a file nothing is granted. A file that was found and
-//! that this user has not approved can only take away: none of its components is used, no secret's value is read, no limit
-//! is raised.
+//! In: `--config`, the environment, or the nearest file of that name; a file of another user is not
+//! read, and a command that needs one says so. Out: a [`Configuration`], or everything that is
+//! wrong.
+//! Invariants: nothing of a file is used unless all of it can be; without a file nothing is
+//! granted. A file that was found and that this user has not approved can only take away: none of
+//! its components is used, no secret's value is read, no limit is raised.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -103,7 +104,8 @@ impl Configuration {
     /// Reads a configuration that is named, with what this process's environment says.
     ///
     /// # Errors
-    /// The file cannot be read, or [`Error::Invalid`] with all that is wrong in it. A secret without a value is no error.
+    /// The file cannot be read, or [`Error::Invalid`] with all that is wrong in it. A secret
+    /// without a value is no error.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::read_with(path, ReadOptions::default())
     }
@@ -116,7 +118,8 @@ impl Configuration {
         Self::of_file(path.as_ref().to_owned(), options, Named::Yes)
     }
 
-    /// Finds the nearest `toolcell.toml`, from the current directory up, and reads it. The result is empty if there is none.
+    /// Finds the nearest `toolcell.toml`, from the current directory up, and reads it. The result
+    /// is empty if there is none.
     ///
     /// A configuration that is found is used only after this user approved it: see [`Approval`].
     ///
@@ -245,7 +248,8 @@ impl Configuration {
         unwritten.extend(
             file.components.values().map(|component| base.join(&component.value.path.value)),
         );
-        // One that is not approved decides nothing about where requests go and which servers are trusted.
+        // One that is not approved decides nothing about where requests go and which servers are
+        // trusted.
         let mut network = if approval == Approval::Given || !stands(Defence::FoundConfiguration) {
             Network::of(problems, (base, options), &file.network)
         } else {

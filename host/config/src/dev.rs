@@ -1,8 +1,10 @@
 //! Development mode: components that need no approval.
 //!
-//! In: `[dev]` of a configuration that was named. Out: why a component needs no approval, for the warning at each use.
-//! Invariants: a configuration that was found never waives an approval, also when this user approved it: its folder may be
-//! another person's, and each of its files could change after that; nor does a folder that others can write to.
+//! In: `[dev]` of a configuration that was named. Out: why a component needs no approval, for the
+//! warning at each use.
+//! Invariants: a configuration that was found never waives an approval, also when this user
+//! approved it: its folder may be another person's, and each of its files could change after that;
+//! nor does a folder that others can write to.
 //! Not here: the warning (`components`), grants on the command line (`typed`).
 
 use std::path::{Path, PathBuf};

@@ -1,8 +1,10 @@
 //! Compares a component with what was approved of it.
 //!
-//! In: two [`Approved`]. Out: an [`ApprovalState`], every change with its place, lines for a person.
-//! Invariants: two definitions that differ have a change, and equal ones have none; an invisible character is shown as its
-//! number; of each change the beginning is shown, however long the changes before it are, and a cut is reported.
+//! In: two [`Approved`]. Out: an [`ApprovalState`], every change with its place, lines for a
+//! person.
+//! Invariants: two definitions that differ have a change, and equal ones have none; an invisible
+//! character is shown as its number; of each change the beginning is shown, however long the
+//! changes before it are, and a cut is reported.
 
 mod rest;
 mod text;
@@ -24,7 +26,8 @@ const MAX_LINES: usize = 200;
 const MAX_CHARACTERS: usize = 10 << 10;
 /// Changes that a refusal names.
 const NAMED: usize = 5;
-/// For the smallest difference of two texts; after it any difference will do. A stranger wrote both.
+/// For the smallest difference of two texts; after it any difference will do. A stranger wrote
+/// both.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// A component compared with what was approved of it.
@@ -221,8 +224,9 @@ impl<'a> Difference<'a> {
         self.tools().into_iter().flat_map(|(name, _, _)| of_tool(name)).collect()
     }
 
-    /// Line by line: every tool, every place that changes, and of each change as much as a person reads. The many inert
-    /// imports of a new component are counted. A new tool is shown by this function, with what that leaves out below.
+    /// Line by line: every tool, every place that changes, and of each change as much as a person
+    /// reads. The many inert imports of a new component are counted. A new tool is shown by this
+    /// function, with what that leaves out below.
     pub fn page(&self, inert: &BTreeSet<String>, shown: impl Fn(&Definition) -> String) -> Page {
         let mut is_cut = false;
         let mut lines = vec![match self.old {
@@ -372,7 +376,8 @@ fn changes(old: Option<&Definition>, new: Option<&Definition>) -> Vec<Change> {
     found
 }
 
-/// Goes as deep as the two are alike in kind; what has no parts, or parts on neither side, is a change as a whole.
+/// Goes as deep as the two are alike in kind; what has no parts, or parts on neither side, is a
+/// change as a whole.
 fn compare(place: &str, old: Option<&Value>, new: Option<&Value>, found: &mut Vec<Change>) {
     if old == new {
         return;

@@ -1,9 +1,10 @@
-//! What is left of a tool's grants when every layer has had its say: declared ∩ granted ∩ left to the tool ∩ tenant.
+//! What is left of a tool's grants when every layer has had its say: declared ∩ granted ∩ left to
+//! the tool ∩ tenant.
 //!
-//! In: the rules of each layer. Out: rules in their notation, each within all of them.
-//! Why this is exact: of two hosts, two paths or two prefixes of keys one lies within the other, or they share nothing. So
-//! what layers have in common is made of the hosts, paths and prefixes that stand in one of them, and such a rule is within
-//! all layers exactly when its least request is.
+//! In: the rules of each layer. Out: rules in their notation, each within all of them. Why this is
+//! exact: of two hosts, two paths or two prefixes of keys one lies within the other, or they share
+//! nothing. So what layers have in common is made of the hosts, paths and prefixes that stand in
+//! one of them, and such a rule is within all layers exactly when its least request is.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -216,7 +217,8 @@ fn least<T: ToString + PartialEq>(rules: Vec<T>, covers: impl Fn(&T, &T) -> bool
     rules.iter().filter(|rule| !is_within(rule)).map(ToString::to_string).collect()
 }
 
-/// The least request of a rule for each of its methods: at its own path, below a suffix at a label that no rule names.
+/// The least request of a rule for each of its methods: at its own path, below a suffix at a label
+/// that no rule names.
 fn requests(rule: &HttpRule) -> Vec<(Method, Target)> {
     let Ok(target) = Target::parse(&place(rule).replacen("://.", &format!("://{ANY_LABEL}."), 1))
     else {

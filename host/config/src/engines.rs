@@ -1,6 +1,8 @@
-//! Engines as a configuration wants them: its secrets, its store of keys, its cache; one for each kind of isolation.
+//! Engines as a configuration wants them: its secrets, its store of keys, its cache; one for each
+//! kind of isolation.
 //!
-//! Invariants: nothing passes between engines of two kinds; the values of secrets are replaced at once for all of them.
+//! Invariants: nothing passes between engines of two kinds; the values of secrets are replaced at
+//! once for all of them.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -17,9 +19,10 @@ use crate::{COUNTS, Configuration, Error, Isolation, Keys};
 /// Builds [`Engines`].
 ///
 /// # Defaults
-/// Those of [`Engine::builder`], with the configuration's secrets, proxy and certificate authorities, and with keys, counts of granted directories and the cache
-/// in the directories of [`ReadOptions`](crate::ReadOptions). Components are compiled in this process: a program that can be
-/// its own child calls [`EngineBuilder::compile_in`] in [`with`](Self::with).
+/// Those of [`Engine::builder`], with the configuration's secrets, proxy and certificate
+/// authorities, and with keys, counts of granted directories and the cache in the directories of
+/// [`ReadOptions`](crate::ReadOptions). Components are compiled in this process: a program that can
+/// be its own child calls [`EngineBuilder::compile_in`] in [`with`](Self::with).
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct EnginesBuilder {
@@ -28,8 +31,9 @@ pub struct EnginesBuilder {
     egress: Egress,
 }
 
-/// The engines that components of a configuration run on: one with a pool, one with strict isolation, which is made when a
-/// component first needs it. Cheap to clone; clones share the engines.
+/// The engines that components of a configuration run on: one with a pool, one with strict
+/// isolation, which is made when a component first needs it. Cheap to clone; clones share the
+/// engines.
 #[derive(Debug, Clone)]
 pub struct Engines {
     builder: EngineBuilder,
@@ -66,8 +70,9 @@ impl EnginesBuilder {
         Self { builder: set(self.builder), ..self }
     }
 
-    /// With other settings of how requests of tools are sent: a resolver, what is called when a request gets no connection. Proxy
-    /// and certificate authorities are those of the configuration, also after a reload.
+    /// With other settings of how requests of tools are sent: a resolver, what is called when a
+    /// request gets no connection. Proxy and certificate authorities are those of the
+    /// configuration, also after a reload.
     pub fn with_egress(self, set: impl FnOnce(Egress) -> Egress) -> Self {
         let egress = set(self.egress);
         Self { builder: self.builder.egress(egress.clone()), egress, ..self }

@@ -1,6 +1,7 @@
 //! Why a configuration, a component or an approval cannot be used.
 //!
-//! Invariants: each error has a hint; one that is about a line of a file names the file and the line.
+//! Invariants: each error has a hint; one that is about a line of a file names the file and the
+//! line.
 
 use std::io;
 
@@ -11,7 +12,8 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a configuration, a component or an approval cannot be used.
 ///
-/// The text says what is wrong, [`hint`](Self::hint) what to do about it, [`problems`](Self::problems) where.
+/// The text says what is wrong, [`hint`](Self::hint) what to do about it,
+/// [`problems`](Self::problems) where.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -107,8 +109,8 @@ impl Error {
         }
     }
 
-    /// The places in a configuration or a lock that it is about, each with file, line and column; empty if it is about
-    /// none.
+    /// The places in a configuration or a lock that it is about, each with file, line and column;
+    /// empty if it is about none.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         match self {

@@ -1,6 +1,7 @@
 //! The form of `toolcell.toml`: what its keys are called and what they take.
 //!
-//! Invariants: the JSON Schema for editors is generated from these types and their comments; unknown keys are refused.
+//! Invariants: the JSON Schema for editors is generated from these types and their comments;
+//! unknown keys are refused.
 //! Not here: what the values mean (`grants`, `secrets`), where they are wrong (`shape`).
 
 mod place;
@@ -24,7 +25,8 @@ pub(crate) struct File {
     pub(crate) components: BTreeMap<String, At<Component>>,
     /// Defaults for components that do not say otherwise.
     pub(crate) defaults: Defaults,
-    /// For development: what needs no approval. Used only if the file is named with `--config` or `TOOLCELL_CONFIG`.
+    /// For development: what needs no approval. Used only if the file is named with `--config` or
+    /// `TOOLCELL_CONFIG`.
     pub(crate) dev: Dev,
     /// For all components, including those that are run by their path, and for all tenants.
     pub(crate) host: Host,
@@ -42,31 +44,36 @@ pub(crate) struct File {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Host {
-    /// Whether every component must be signed by one of the publishers. Default: only those that name a publisher.
+    /// Whether every component must be signed by one of the publishers. Default: only those that
+    /// name a publisher.
     pub(crate) require_signed: Option<At<bool>>,
-    /// How far calls are isolated from each other: `pooled`, cells from a shared pool of memory; `strict`, each cell with memory
-    /// of its own; `process`, the same in one process per tenant. A component or tenant can ask for more, never for less.
+    /// How far calls are isolated from each other: `pooled`, cells from a shared pool of memory;
+    /// `strict`, each cell with memory of its own; `process`, the same in one process per tenant. A
+    /// component or tenant can ask for more, never for less.
     pub(crate) isolation: Option<At<Isolation>>,
 }
 
-/// How the requests of tools leave. The variables `HTTPS_PROXY` and `ALL_PROXY` count only where `proxy` names them.
+/// How the requests of tools leave. The variables `HTTPS_PROXY` and `ALL_PROXY` count only where
+/// `proxy` names them.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Network {
-    /// The HTTP proxy that connects to the servers: `http://proxy.example.com:3128`, or with a password
-    /// `http://USER:PASSWORD@HOST:PORT`; or where this URL is stored: `{ file = "proxy.url" }`. Host names are resolved and
-    /// addresses are checked here, not by the proxy.
+    /// The HTTP proxy that connects to the servers: `http://proxy.example.com:3128`, or with a
+    /// password `http://USER:PASSWORD@HOST:PORT`; or where this URL is stored: `{ file =
+    /// "proxy.url" }`. Host names are resolved and addresses are checked here, not by the proxy.
     pub(crate) proxy: Option<At<Either<String, From>>>,
-    /// Files of certificate authorities (PEM), seen from this file. They are trusted in addition to those of the public internet.
+    /// Files of certificate authorities (PEM), seen from this file. They are trusted in addition to
+    /// those of the public internet.
     pub(crate) roots: Vec<At<String>>,
 }
 
-/// For development: what needs no approval. Used only if the file is named with `--config` or `TOOLCELL_CONFIG`.
+/// For development: what needs no approval. Used only if the file is named with `--config` or
+/// `TOOLCELL_CONFIG`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Dev {
-    /// Folders, seen from this file. Components of this file that lie in one of them need no approval: each build is used at
-    /// once, with its grants. `target/wasm32-wasip2/release`
+    /// Folders, seen from this file. Components of this file that lie in one of them need no
+    /// approval: each build is used at once, with its grants. `target/wasm32-wasip2/release`
     pub(crate) folders: Vec<At<String>>,
 }
 
@@ -93,15 +100,17 @@ pub(crate) struct Component {
     pub(crate) publisher: Option<At<String>>,
     /// The file of its signature, seen from this file. Default: its own path with `.sig` after it.
     pub(crate) signature: Option<At<String>>,
-    /// What it is used as: `tools`, which it describes itself; `functions`, each exported function is a tool; `command`, a program
-    /// that is one tool with the name of this section. Default: `tools`.
+    /// What it is used as: `tools`, which it describes itself; `functions`, each exported function
+    /// is a tool; `command`, a program that is one tool with the name of this section. Default:
+    /// `tools`.
     #[serde(rename = "as")]
     pub(crate) kind: Option<At<Kind>>,
     /// How a command is called. Only with `as = "command"`.
     pub(crate) command: Option<At<Command>>,
     /// Its grants.
     pub(crate) grants: Option<At<Grants>>,
-    /// How far its calls are isolated from others: `pooled` or `strict`. `process` is for the host or a tenant.
+    /// How far its calls are isolated from others: `pooled` or `strict`. `process` is for the host
+    /// or a tenant.
     pub(crate) isolation: Option<At<Isolation>>,
     /// How much one call may use.
     #[serde(default)]
@@ -117,25 +126,27 @@ pub(crate) struct Component {
 pub(crate) struct Command {
     /// What the tool does, for the model.
     pub(crate) description: Option<String>,
-    /// The words of the command line after the program's name. `{NAME}` is replaced by the argument `NAME` of the call; a word
-    /// stays one word. Default: the call has an argument `args`, a list of words.
+    /// The words of the command line after the program's name. `{NAME}` is replaced by the argument
+    /// `NAME` of the call; a word stays one word. Default: the call has an argument `args`, a list
+    /// of words.
     pub(crate) argv: Option<Vec<At<String>>>,
-    /// What it reads from standard input: `text`, the argument `stdin` of the call; `json`, all arguments as JSON; `nothing`.
-    /// Default: `text`.
+    /// What it reads from standard input: `text`, the argument `stdin` of the call; `json`, all
+    /// arguments as JSON; `nothing`. Default: `text`.
     pub(crate) stdin: Option<Input>,
-    /// The form of its standard output: `text`; `json`, which is text if it is not valid JSON; `bytes`, a part with `media_type`.
-    /// Default: `text`.
+    /// The form of its standard output: `text`; `json`, which is text if it is not valid JSON;
+    /// `bytes`, a part with `media_type`. Default: `text`.
     pub(crate) output: Option<Output>,
     /// The media type of an output of `bytes`. Default: `application/octet-stream`.
     pub(crate) media_type: Option<String>,
 }
 
-/// The grants of a component. A tool that declares needs gets only those. If one tool of the component declares needs, a tool
-/// that declares none gets nothing.
+/// The grants of a component. A tool that declares needs gets only those. If one tool of the
+/// component declares needs, a tool that declares none gets nothing.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Grants {
-    /// Requests: `GET,POST https://api.example.com/v1`, `https://.example.com` for all its subdomains.
+    /// Requests: `GET,POST https://api.example.com/v1`, `https://.example.com` for all its
+    /// subdomains.
     pub(crate) http: Vec<At<Either<String, HttpTable>>>,
     /// Directories of the host.
     pub(crate) directories: Vec<At<Directory>>,
@@ -145,12 +156,13 @@ pub(crate) struct Grants {
     pub(crate) environment: BTreeMap<String, At<String>>,
     /// Secrets that the host puts into requests, by the name under which the tool asks for them.
     pub(crate) secrets: BTreeMap<String, At<SecretUse>>,
-    /// Names of secrets whose values the tool may READ. It can then send them wherever it may send requests.
+    /// Names of secrets whose values the tool may READ. It can then send them wherever it may send
+    /// requests.
     pub(crate) reveal: Vec<At<String>>,
     /// Keys of the component's own store: `read *`, `write notes/*`.
     pub(crate) kv: Vec<At<String>>,
-    /// Other tools that it may call: `lookup`, `notes_*`. They then have at most the rights of this component; with
-    /// `own lookup` they have their own.
+    /// Other tools that it may call: `lookup`, `notes_*`. They then have at most the rights of this
+    /// component; with `own lookup` they have their own.
     pub(crate) invoke: Vec<At<String>>,
 }
 
@@ -204,7 +216,8 @@ pub(crate) struct Room {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SecretUse {
-    /// Requests into which it is put, as a rule of `http`. The requests must be granted by `http` too.
+    /// Requests into which it is put, as a rule of `http`. The requests must be granted by `http`
+    /// too.
     #[serde(rename = "for")]
     pub(crate) bound_to: Option<At<String>>,
     /// How it is put into them. Default: `bearer`.
@@ -266,7 +279,8 @@ pub(crate) struct Defaults {
     pub(crate) quota: Quota,
 }
 
-/// How much one tenant of a server may use. What is absent here and in `[defaults.quota]` is not limited, except for artifacts.
+/// How much one tenant of a server may use. What is absent here and in `[defaults.quota]` is not
+/// limited, except for artifacts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Quota {
@@ -288,9 +302,11 @@ pub(crate) struct Issuer {
     pub(crate) url: At<String>,
     /// The URL of this server as its clients know it. The claim `aud` must have it.
     pub(crate) audience: At<String>,
-    /// The issuer's public keys, a JWK set: a file, seen from this file, or a URL. Default: where the issuer's metadata say.
+    /// The issuer's public keys, a JWK set: a file, seen from this file, or a URL. Default: where
+    /// the issuer's metadata say.
     pub(crate) keys: Option<At<String>>,
-    /// The algorithms of signatures that are accepted: `ES256`. Default: every asymmetric one that the keys are for.
+    /// The algorithms of signatures that are accepted: `ES256`. Default: every asymmetric one that
+    /// the keys are for.
     pub(crate) algorithms: Option<Vec<At<String>>>,
     /// The claim that names the tenant. Default: `tenant`.
     pub(crate) tenant_claim: Option<At<String>>,
@@ -298,7 +314,8 @@ pub(crate) struct Issuer {
     pub(crate) scope: Option<At<String>>,
 }
 
-/// Narrows every call of one tenant, or of one tool. A kind that is absent is not narrowed; an empty list takes the kind away.
+/// Narrows every call of one tenant, or of one tool. A kind that is absent is not narrowed; an
+/// empty list takes the kind away.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Narrowing {
@@ -306,7 +323,8 @@ pub(crate) struct Narrowing {
     pub(crate) limits: Limits,
     /// How much a tenant of a server may use. Not for tools.
     pub(crate) quota: Option<At<Quota>>,
-    /// Tools that the tenant sees and may call: `greet`, `notes_*`. Default: every tool. Not for tools.
+    /// Tools that the tenant sees and may call: `greet`, `notes_*`. Default: every tool. Not for
+    /// tools.
     pub(crate) tools: Option<At<Vec<At<String>>>>,
     /// Requests that are left.
     pub(crate) http: Option<Vec<At<String>>>,
@@ -316,8 +334,8 @@ pub(crate) struct Narrowing {
     pub(crate) environment: Option<Vec<At<String>>>,
     /// Names of secrets that may still be used.
     pub(crate) secrets: Option<Vec<At<String>>>,
-    /// Where a tenant's own values of secrets are, by the secrets' names: `{ env = "ACME_TOKEN" }`. Default: the value that all
-    /// share. Not for tools.
+    /// Where a tenant's own values of secrets are, by the secrets' names: `{ env = "ACME_TOKEN" }`.
+    /// Default: the value that all share. Not for tools.
     pub(crate) secret_values: BTreeMap<String, At<From>>,
     /// Names of secrets that may still be read.
     pub(crate) reveal: Option<Vec<At<String>>>,
@@ -325,7 +343,8 @@ pub(crate) struct Narrowing {
     pub(crate) kv: Option<Vec<At<String>>>,
     /// Other tools that may still be called.
     pub(crate) invoke: Option<Vec<At<String>>>,
-    /// How far a tenant's calls are isolated from others. Not for tools: a tool has its component's.
+    /// How far a tenant's calls are isolated from others. Not for tools: a tool has its
+    /// component's.
     pub(crate) isolation: Option<At<Isolation>>,
 }
 

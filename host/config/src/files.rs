@@ -1,8 +1,9 @@
 //! Reads files, never more of them than is of use.
 //!
 //! In: paths. Out: a component's bytes, a configuration and what belongs to it, a secret's value.
-//! Invariants: the size is known or bounded before anything is read; only regular files are opened, so that nothing
-//! waits for a writer or asks a device, also where a path becomes another thing while it is opened.
+//! Invariants: the size is known or bounded before anything is read; only regular files are opened,
+//! so that nothing waits for a writer or asks a device, also where a path becomes another thing
+//! while it is opened.
 
 use std::fmt;
 use std::fs::{self, File, FileType, OpenOptions};
@@ -118,8 +119,9 @@ pub fn signature(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     Ok(Some(bytes))
 }
 
-/// Text that decides what tools may do. It is refused unless this user or root owns it and no other user can write to it.
-/// `hint` says what to give instead of something else, `instead` what to do about a file of another user.
+/// Text that decides what tools may do. It is refused unless this user or root owns it and no other
+/// user can write to it. `hint` says what to give instead of something else, `instead` what to do
+/// about a file of another user.
 fn own_text(
     path: &Path,
     what: &str,
@@ -167,8 +169,9 @@ impl fmt::Display for Foreign {
     }
 }
 
-/// What makes a file that was found another user's: the file, the link that leads to it, or its directory, whose owner can
-/// replace it. Such a file is not for this user's tools, as a repository of another user is not for git (`safe.directory`).
+/// What makes a file that was found another user's: the file, the link that leads to it, or its
+/// directory, whose owner can replace it. Such a file is not for this user's tools, as a repository
+/// of another user is not for git (`safe.directory`).
 pub fn foreign(path: &Path) -> Option<Foreign> {
     let me = rustix::process::geteuid().as_raw();
     let theirs = |path: &Path, found: io::Result<fs::Metadata>| {
@@ -216,7 +219,8 @@ fn owned(path: &Path, metadata: &fs::Metadata, instead: &str) -> Result<(), Erro
     Ok(())
 }
 
-/// The value of a secret, without its last line's end; or what is wrong with its file, and what to do.
+/// The value of a secret, without its last line's end; or what is wrong with its file, and what to
+/// do.
 pub fn secret(path: &Path) -> Result<String, (String, String)> {
     let shown = path.display();
     let failed = |failure: Error| (failure.message(), failure.hint());
@@ -261,7 +265,8 @@ pub fn open(path: &Path, hint: &str) -> Result<File, Error> {
     open_what_is_there(path, hint)
 }
 
-/// The same of a path that was asked about before. What has taken its place since is neither waited for nor read.
+/// The same of a path that was asked about before. What has taken its place since is neither waited
+/// for nor read.
 fn open_what_is_there(path: &Path, hint: &str) -> Result<File, Error> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);

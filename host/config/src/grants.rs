@@ -1,6 +1,7 @@
 //! From what a file says to [`Grants`] and [`Overlay`].
 //!
-//! Invariants: what cannot be read, or would be ambiguous, is a problem with its place and grants nothing.
+//! Invariants: what cannot be read, or would be ambiguous, is a problem with its place and grants
+//! nothing.
 //! Not here: which directories may be granted (`roots`), the values of secrets (`secrets`).
 
 use std::collections::BTreeSet;
@@ -127,8 +128,8 @@ fn http(
     }
 }
 
-/// Warns of rules that allow nothing, because all their requests go to private addresses and no rule of the same host names
-/// the network.
+/// Warns of rules that allow nothing, because all their requests go to private addresses and no
+/// rule of the same host names the network.
 fn without_network(problems: &mut Problems<'_>, rules: &[(&Range<usize>, HttpRule)]) {
     let places: Vec<_> = rules.iter().map(|(_, rule)| effective::place(rule)).collect();
     for ((span, rule), place) in rules.iter().zip(&places) {

@@ -1,9 +1,10 @@
 //! The issuer whose tokens a server accepts.
 //!
 //! In: `[issuer]`, and the file of its keys if it names one. Out: [`Issuer`].
-//! Invariants: the file of keys is read only if no other user can write to it: who writes it decides who is let in; only
-//! asymmetric algorithms can be listed.
-//! Not here: whether the keys can be used, and fetching those that the issuer publishes (the server).
+//! Invariants: the file of keys is read only if no other user can write to it: who writes it
+//! decides who is let in; only asymmetric algorithms can be listed.
+//! Not here: whether the keys can be used, and fetching those that the issuer publishes (the
+//! server).
 
 use std::path::{Path, PathBuf};
 
@@ -145,7 +146,8 @@ fn check_algorithm(problems: &mut Problems<'_>, algorithm: &At<String>) {
     problems.error(&algorithm.span, message, hint);
 }
 
-/// Whether a text is `https://` or `http://` and a host, with nothing that could not stand in a header.
+/// Whether a text is `https://` or `http://` and a host, with nothing that could not stand in a
+/// header.
 fn is_url(text: &str) -> bool {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let is_plain =

@@ -1,10 +1,10 @@
-//! Where tools keep their keys: a store for each configuration, in the user's state directory, opened when a tool first asks
-//! for it.
+//! Where tools keep their keys: a store for each configuration, in the user's state directory,
+//! opened when a tool first asks for it.
 //!
-//! Invariants: a command whose tools keep no keys makes no store; what tools of one configuration keep, those of another
-//! neither see nor wait for.
-//! Layout: `projects/NAME-HASH/store.db` below the state directory, with the name of the configuration's folder and a hash of
-//! its path. What is called without a configuration has `projects/none`.
+//! Invariants: a command whose tools keep no keys makes no store; what tools of one configuration
+//! keep, those of another neither see nor wait for. Layout: `projects/NAME-HASH/store.db` below the
+//! state directory, with the name of the configuration's folder and a hash of its path. What is
+//! called without a configuration has `projects/none`.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,8 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// The store of this configuration below this state directory. Without a state directory each operation fails.
+    /// The store of this configuration below this state directory. Without a state directory each
+    /// operation fails.
     pub fn new(state: Option<&Path>, config: Option<&Path>) -> Self {
         Self {
             state: state.map(Path::to_owned),
@@ -56,14 +57,16 @@ impl Keys {
         if let Some(store) = self.store.get() {
             return Ok(store);
         }
-        // A failure is not kept: the next operation tries anew. Of two that open it at once, one is kept.
+        // A failure is not kept: the next operation tries anew. Of two that open it at once, one is
+        // kept.
         let opened = open()?;
         Ok(self.store.get_or_init(|| opened))
     }
 }
 
 impl Keys {
-    /// The name of a configuration's own directory below a directory of all: for people, and no other's.
+    /// The name of a configuration's own directory below a directory of all: for people, and no
+    /// other's.
     pub(crate) fn project(config: &Path) -> String {
         project(config)
     }

@@ -1,10 +1,10 @@
 //! The tools of a configuration that its operator approved, ready to be called.
 //!
-//! In: a configuration, its lock, the files of its components. Out: a [`Registry`], an [`Executor`] with the tenants, and for
-//! each component that is not served, or not wholly, why.
-//! Invariants: a component that cannot be served does not keep others from being served; a name stands for one tool; a file
-//! that cannot be used, or is not approved, does not end the approved version, whose bytes are kept; each version that is
-//! served passed the same checks.
+//! In: a configuration, its lock, the files of its components. Out: a [`Registry`], an [`Executor`]
+//! with the tenants, and for each component that is not served, or not wholly, why.
+//! Invariants: a component that cannot be served does not keep others from being served; a name
+//! stands for one tool; a file that cannot be used, or is not approved, does not end the approved
+//! version, whose bytes are kept; each version that is served passed the same checks.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -52,8 +52,8 @@ pub struct TenantSettings {
     /// How far the tenant's calls are to be isolated. Tools are not offered to a tenant with [`Isolation::Process`]: see
     /// [`Reason::NeedsProcess`].
     pub isolation: Isolation,
-    /// The tools that the tenant sees and may call. The tools of [`Loaded::registry`] are not visible in its calls unless they
-    /// are among these.
+    /// The tools that the tenant sees and may call. The tools of [`Loaded::registry`] are not
+    /// visible in its calls unless they are among these.
     pub tools: OfferedTools,
     /// How much the tenant may use.
     pub quota: TenantQuota,
@@ -70,7 +70,8 @@ pub(crate) struct Served {
 }
 
 impl Configuration {
-    /// Loads the tools that the operator approved. The problems of components are in [`Loaded::problems`].
+    /// Loads the tools that the operator approved. The problems of components are in
+    /// [`Loaded::problems`].
     ///
     /// # Errors
     /// The lock cannot be used: it is damaged, of a later version, or other users can write to it.
@@ -81,7 +82,8 @@ impl Configuration {
         self.load_over(engines, None).await
     }
 
-    /// The same with what was loaded before: a component with the same code and grants is not loaded again.
+    /// The same with what was loaded before: a component with the same code and grants is not
+    /// loaded again.
     pub(crate) async fn load_over(
         &self,
         engines: &Engines,
@@ -215,7 +217,8 @@ struct Loading<'a> {
 impl Loading<'_> {
     /// The version of a component that is served, if any is, and what is wrong.
     async fn one(&self, name: String) -> (String, Option<Served>, Vec<ComponentProblem>) {
-        // What is loaded already costs its caller's thread a look at its bytes: others have their turn in between.
+        // What is loaded already costs its caller's thread a look at its bytes: others have their
+        // turn in between.
         tokio::task::yield_now().await;
         let problem = |serving, error| vec![ComponentProblem::of(&name, serving, error)];
         let chosen = match self.configuration.used(name.as_ref()) {
@@ -326,7 +329,8 @@ impl Loading<'_> {
         Ok(Served { component, digest, grants, isolation, kind })
     }
 
-    /// Reads the bytes of this digest again: where approved versions are kept, else from the component's file.
+    /// Reads the bytes of this digest again: where approved versions are kept, else from the
+    /// component's file.
     fn again(
         &self,
         chosen: &ResolvedComponent<'_>,
@@ -352,14 +356,15 @@ impl Served {
 }
 
 impl Loaded {
-    /// All approved tools, in the order of their components' names and then in each component's own.
+    /// All approved tools, in the order of their components' names and then in each component's
+    /// own.
     #[must_use]
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// An executor with the configuration's tenants. Each tool has its limits; those of the executor are the loosest of them,
-    /// and what tools of your own are bounded by.
+    /// An executor with the configuration's tenants. Each tool has its limits; those of the
+    /// executor are the loosest of them, and what tools of your own are bounded by.
     ///
     /// If the configuration names tenants, a call for another tenant or for none is refused.
     #[must_use]
@@ -391,7 +396,8 @@ impl Loaded {
         &self.problems
     }
 
-    /// Components that are served without approval, because they are in development, and why: they lie in a folder of `[dev]`.
+    /// Components that are served without approval, because they are in development, and why: they
+    /// lie in a folder of `[dev]`.
     pub fn in_development(&self) -> impl Iterator<Item = (&str, &Development)> {
         self.in_development.iter().map(|(name, why)| (name.as_str(), why))
     }
@@ -408,7 +414,8 @@ impl Loaded {
     }
 }
 
-/// Takes out components whose tools have the same name, or names that look alike: a model may confuse the two tools.
+/// Takes out components whose tools have the same name, or names that look alike: a model may
+/// confuse the two tools.
 fn without_same_names(served: &mut BTreeMap<String, Served>) -> Vec<ComponentProblem> {
     let mut problems = Vec::new();
     loop {

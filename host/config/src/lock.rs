@@ -1,8 +1,9 @@
 //! `toolcell.lock`: what was approved of each component that a configuration names.
 //!
-//! In: the file beside the configuration, or what `approve` saw. Out: a [`Lock`], or what is wrong with the file.
-//! Invariants: it is made of what was shown, sorted, the same text for the same content; one that is damaged, of a later
-//! version, or that others could have written approves nothing.
+//! In: the file beside the configuration, or what `approve` saw. Out: a [`Lock`], or what is wrong
+//! with the file.
+//! Invariants: it is made of what was shown, sorted, the same text for the same content; one that
+//! is damaged, of a later version, or that others could have written approves nothing.
 //! Not here: what changed since (`difference`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,8 +28,8 @@ const HEADER: &str = "# Made by `toolcell approve`; keep it under version contro
 /// The ending of its name.
 const ENDING: &str = "lock";
 
-/// Where a configuration's lock is: beside it, each with its own. That of `toolcell.toml` is `toolcell.lock`, others have
-/// their configuration's whole name.
+/// Where a configuration's lock is: beside it, each with its own. That of `toolcell.toml` is
+/// `toolcell.lock`, others have their configuration's whole name.
 pub(crate) fn place(config: &Path) -> Result<PathBuf, Error> {
     let name = config.file_name().unwrap_or_default();
     let usual = Path::new(NAME).with_extension(ENDING);
@@ -324,8 +325,8 @@ fn quoted(text: &str) -> String {
     toml_text(text).chars().map(shown).collect()
 }
 
-/// The definition as JSON for a reviewer of a change of the file: a member a line, nothing hidden, nothing that would end
-/// the literal that it stands in.
+/// The definition as JSON for a reviewer of a change of the file: a member a line, nothing hidden,
+/// nothing that would end the literal that it stands in.
 fn pretty(definition: &Definition) -> String {
     let json =
         serde_json::to_value(definition).and_then(|value| serde_json::to_string_pretty(&value));

@@ -1,8 +1,10 @@
-//! How the requests of tools leave: an operator's proxy, and certificate authorities that are trusted as well.
+//! How the requests of tools leave: an operator's proxy, and certificate authorities that are
+//! trusted as well.
 //!
 //! In: `[network]`, and the files that it names. Out: [`Network`], and from it an [`Egress`].
-//! Invariants: the proxy's password is in no message, no page and no `Debug`; a configuration that is not approved has no
-//! network; a file that other users can write to is not read, since its writer could read what tools send.
+//! Invariants: the proxy's password is in no message, no page and no `Debug`; a configuration that
+//! is not approved has no network; a file that other users can write to is not read, since its
+//! writer could read what tools send.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -102,8 +104,8 @@ impl Network {
 }
 
 impl Configuration {
-    /// What sends the requests of tools: through the proxy of `[network]` if there is one, with its certificate authorities in
-    /// addition to those of the public internet.
+    /// What sends the requests of tools: through the proxy of `[network]` if there is one, with its
+    /// certificate authorities in addition to those of the public internet.
     pub fn egress(&self) -> Egress {
         let egress = Egress::new();
         egress.replace(self.network.proxy.clone(), self.network.roots.clone());
@@ -111,7 +113,8 @@ impl Configuration {
     }
 }
 
-/// The text of a configuration as it is shown: without the proxy's password. Its lines stay as they are counted.
+/// The text of a configuration as it is shown: without the proxy's password. Its lines stay as they
+/// are counted.
 pub fn without_password(text: &str) -> String {
     match password(text).and_then(|range| {
         Some((text.get(..range.start)?, text.get(range.clone())?, text.get(range.end..)?))

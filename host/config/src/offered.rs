@@ -1,7 +1,8 @@
 //! The tools that a tenant is offered.
 //!
 //! In: `[tenants.NAME] tools`. Out: [`OfferedTools`], which decides by a tool's name.
-//! Invariants: it only takes away; a tool that a reload adds follows the patterns; a name is matched as in a grant of `invoke`.
+//! Invariants: it only takes away; a tool that a reload adds follows the patterns; a name is
+//! matched as in a grant of `invoke`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! What a configuration is read with: directories, environment variables, which secrets are read.
 //!
-//! Invariants: the crate looks at no environment variable and no directory of the user but by these options.
+//! Invariants: the crate looks at no environment variable and no directory of the user but by these
+//! options.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -56,8 +57,9 @@ impl ReadOptions {
         }
     }
 
-    /// As the command `toolcell` does it: variables of this process; `HOME`; `toolcell` in `XDG_CACHE_HOME` or `~/.cache`,
-    /// and in `XDG_STATE_HOME` or `~/.local/state`. Directories that are not absolute are ignored.
+    /// As the command `toolcell` does it: variables of this process; `HOME`; `toolcell` in
+    /// `XDG_CACHE_HOME` or `~/.cache`, and in `XDG_STATE_HOME` or `~/.local/state`. Directories
+    /// that are not absolute are ignored.
     #[must_use]
     pub fn from_environment() -> Self {
         let absolute = |name: &str| {
@@ -111,7 +113,8 @@ impl ReadOptions {
         Self { cache_dir: None, ..self }
     }
 
-    /// Keeps approvals, approved components, tools' keys and the counts of granted directories in this directory.
+    /// Keeps approvals, approved components, tools' keys and the counts of granted directories in
+    /// this directory.
     #[must_use]
     pub fn with_state_dir(self, dir: impl Into<PathBuf>) -> Self {
         Self { state_dir: Some(dir.into()), ..self }

@@ -1,7 +1,8 @@
 //! Commands that a hint shows: they can be pasted as they stand.
 //!
 //! In: what was typed. Out: text for a POSIX shell.
-//! Invariants: a word stays one word; what decides which configuration and whose approvals are meant is said again.
+//! Invariants: a word stays one word; what decides which configuration and whose approvals are
+//! meant is said again.
 
 /// How the next command begins as this one did: its program, and the options that it needs too.
 #[derive(Debug, Clone)]

@@ -15,8 +15,8 @@ use crate::file::At;
 /// One thing that is wrong.
 ///
 /// # Shape
-/// As JSON: its fields by name; line and column count from 1. Both are 0 where the problem is in an option of a command, which
-/// then is the file.
+/// As JSON: its fields by name; line and column count from 1. Both are 0 where the problem is in an
+/// option of a command, which then is the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     /// The file, as it was named.

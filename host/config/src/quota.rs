@@ -1,7 +1,7 @@
 //! How much each tenant of a server may use.
 //!
-//! In: `[defaults.quota]` and `[tenants.NAME.quota]`. Out: [`TenantQuota`]: for each limit the tenant's own value, else the
-//! default.
+//! In: `[defaults.quota]` and `[tenants.NAME.quota]`. Out: [`TenantQuota`]: for each limit the
+//! tenant's own value, else the default.
 
 use std::fmt;
 

@@ -1,7 +1,9 @@
-//! Reload: configuration, lock and components are read again, and what changed is served from then on.
+//! Reload: configuration, lock and components are read again, and what changed is served from then
+//! on.
 //!
-//! Invariants: a configuration or a lock that cannot be used changes nothing; calls that run end on what they began with; a
-//! component with the same code and grants is not loaded again; of two reloads at once, one waits for the other.
+//! Invariants: a configuration or a lock that cannot be used changes nothing; calls that run end on
+//! what they began with; a component with the same code and grants is not loaded again; of two
+//! reloads at once, one waits for the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -60,18 +62,19 @@ impl Reloader {
         Arc::clone(&self.current.read())
     }
 
-    /// Reads everything again and serves it. Problems of single components are in [`Loaded::problems`].
+    /// Reads everything again and serves it. Problems of single components are in
+    /// [`Loaded::problems`].
     ///
     /// # Errors
-    /// The configuration or the lock cannot be used, or the configuration was found and its user has not approved it in its
-    /// present form. Then nothing changes.
+    /// The configuration or the lock cannot be used, or the configuration was found and its user
+    /// has not approved it in its present form. Then nothing changes.
     ///
     /// # Cancel safety
     /// May be dropped: nothing changes then.
     pub async fn reload(&self) -> Result<Reloaded, Error> {
         let mut current = self.configuration.lock().await;
-        // Looked at before they are read: what changes in between is read by the next reload. Of a configuration that cannot be
-        // read the files are those of the last one.
+        // Looked at before they are read: what changes in between is read by the next reload. Of a
+        // configuration that cannot be read the files are those of the last one.
         let seen = Files::of(&current);
         *self.seen.lock() = seen.clone();
         let next = current.read_again()?;
@@ -97,12 +100,15 @@ impl Reloader {
         Ok(reloaded)
     }
 
-    /// Looks at the files `every` so often, and reloads when one of them has changed and is still the same at the next look.
-    /// The stream has an item for each reload, also for one that loaded nothing anew: limits, tenants and problems can have
-    /// changed. It never ends; it does nothing unless it is polled.
+    /// Looks at the files `every` so often, and reloads when one of them has changed and is still
+    /// the same at the next look. The stream has an item for each reload, also for one that loaded
+    /// nothing anew: limits, tenants and problems can have changed. It never ends; it does nothing
+    /// unless it is polled.
     ///
-    /// The files are the configuration, its lock, the components and their signatures, and the files of secrets, of an issuer's
-    /// keys and of certificate authorities. They are looked at by their times, sizes and numbers: that works for links, mounted volumes and network file systems too.
+    /// The files are the configuration, its lock, the components and their signatures, and the
+    /// files of secrets, of an issuer's keys and of certificate authorities. They are looked at by
+    /// their times, sizes and numbers: that works for links, mounted volumes and network file
+    /// systems too.
     pub fn changes(
         &self,
         every: Duration,
@@ -142,7 +148,8 @@ impl Reloader {
 }
 
 impl Reloaded {
-    /// Whether the same components are served as before. Limits, tenants and problems can still have changed.
+    /// Whether the same components are served as before. Limits, tenants and problems can still
+    /// have changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -171,7 +178,8 @@ impl Reloaded {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Files(BTreeMap<PathBuf, Option<Stamp>>);
 
-/// Changes when a file is written or replaced: device, number, size, and both times to the nanosecond.
+/// Changes when a file is written or replaced: device, number, size, and both times to the
+/// nanosecond.
 type Stamp = (u64, u64, u64, (i64, i64), (i64, i64));
 
 impl Files {
@@ -198,7 +206,8 @@ fn stamp(path: &Path) -> Option<Stamp> {
 }
 
 impl Configuration {
-    /// The files that it is read from: itself, its lock, its approvals, components, signatures, secrets.
+    /// The files that it is read from: itself, its lock, its approvals, components, signatures,
+    /// secrets.
     fn files(&self) -> BTreeSet<PathBuf> {
         let own = self.source.iter().cloned().chain(self.path.is_some().then(|| self.lock.clone()));
         let components = self.all().flat_map(|chosen| {

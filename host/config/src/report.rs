@@ -9,7 +9,8 @@ use crate::{Configuration, Problem};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ComponentProblem {
-    /// The component's name in the configuration; empty if the problem is a tenant's, or that of the whole file.
+    /// The component's name in the configuration; empty if the problem is a tenant's, or that of
+    /// the whole file.
     pub component: String,
     /// The tool that it concerns, if not all of them.
     pub tool: Option<String>,
@@ -31,13 +32,15 @@ pub struct ComponentProblem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The configuration was found, not named, and its user has not approved it in its present form.
+    /// The configuration was found, not named, and its user has not approved it in its present
+    /// form.
     ConfigurationNotApproved,
     /// The component was never approved.
     NotApproved,
     /// The component changed since it was approved.
     Changed,
-    /// Its code is other than was approved, with the same tools and imports. It has no grant, and is served.
+    /// Its code is other than was approved, with the same tools and imports. It has no grant, and
+    /// is served.
     Rebuilt,
     /// A secret that a tool may use has no value: calls of the tool are refused.
     UnsetSecret,
@@ -53,10 +56,11 @@ pub enum Reason {
     NotGranted,
     /// It offers a tool of the same name as another component, or of a name that looks alike.
     SameName,
-    /// The configuration demands a process of its own for its calls, or for a tenant's, which this crate does not start.
+    /// The configuration demands a process of its own for its calls, or for a tenant's, which this
+    /// crate does not start.
     NeedsProcess,
-    /// The configuration has a section for a tool that the component does not have, or offers a tenant a tool that no component
-    /// has.
+    /// The configuration has a section for a tool that the component does not have, or offers a
+    /// tenant a tool that no component has.
     UnknownTool,
     /// The bytes are no component that can be loaded.
     NotLoadable,
@@ -160,7 +164,8 @@ impl ComponentProblem {
         Self { component, tool: None, tenant: None, reason, serving, file, line: 1, error }
     }
 
-    /// With its place in a configuration, where the error does not say it: that of the component's grants, or of the component.
+    /// With its place in a configuration, where the error does not say it: that of the component's
+    /// grants, or of the component.
     pub(crate) fn placed(self, configuration: &Configuration) -> Self {
         let (file, line) = match self.error.problems().first() {
             Some(Problem { file, line, .. }) => (file.clone(), *line),

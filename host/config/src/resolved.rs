@@ -69,11 +69,13 @@ pub struct ResolvedComponent<'a> {
     pub demand: Option<&'a Demand>,
     /// How far its calls are kept from others; a tenant's may be further.
     pub isolation: Isolation,
-    /// The component was named by its path, and its grants come from a file that was found: a note says so.
+    /// The component was named by its path, and its grants come from a file that was found: a note
+    /// says so.
     pub is_surprise: bool,
 }
 
-/// The name of a file as a tool can have it: of its stem, the characters that are allowed there. `command` if none is.
+/// The name of a file as a tool can have it: of its stem, the characters that are allowed there.
+/// `command` if none is.
 pub fn name_of_file(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let name: String = stem
@@ -105,7 +107,8 @@ impl ResolvedComponent<'_> {
         self.configured.map(|(_, configured)| configured.grants.clone()).unwrap_or_default()
     }
 
-    /// Whether it may reach anything at all. What is said of single tools only takes away, and a store is nothing without keys.
+    /// Whether it may reach anything at all. What is said of single tools only takes away, and a
+    /// store is nothing without keys.
     pub fn is_granted_anything(&self) -> bool {
         let mut grants = self.grants();
         grants.tools.clear();
@@ -137,7 +140,8 @@ impl ResolvedComponent<'_> {
         configured.tools.contains_key(tool).then(|| format!("components.{name}.tools.{tool}"))
     }
 
-    /// Refuses a section for a tool that the component does not have: with a misspelt name nothing would be narrowed.
+    /// Refuses a section for a tool that the component does not have: with a misspelt name nothing
+    /// would be narrowed.
     pub fn check_tools<'b>(
         &self,
         known: impl Iterator<Item = &'b str> + Clone,

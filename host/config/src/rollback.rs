@@ -1,8 +1,9 @@
-//! Makes the version of a component current again that was approved before the current one, or puts the current one back where
-//! another file has taken its place.
+//! Makes the version of a component current again that was approved before the current one, or puts
+//! the current one back where another file has taken its place.
 //!
-//! Invariants: what becomes current was approved by this user and has the digest of that time; the configuration's demands,
-//! a signature or a digest, count for it as for any other; a file that was never approved is kept beside the component.
+//! Invariants: what becomes current was approved by this user and has the digest of that time; the
+//! configuration's demands, a signature or a digest, count for it as for any other; a file that was
+//! never approved is kept beside the component.
 
 use std::path::{Path, PathBuf};
 
@@ -22,26 +23,30 @@ const MODE: u32 = 0o644;
 pub struct RolledBack {
     /// The component's name.
     pub component: String,
-    /// The digest of the version before: the one that was current, or the file that had taken its place.
+    /// The digest of the version before: the one that was current, or the file that had taken its
+    /// place.
     pub from: String,
     /// The digest of the version that is current now.
     pub to: String,
-    /// Whether the component's file was replaced. It was not if it is the version that is current now.
+    /// Whether the component's file was replaced. It was not if it is the version that is current
+    /// now.
     pub replaced_file: bool,
     /// A copy of the file that was replaced, if that was never approved.
     pub kept: Option<PathBuf>,
 }
 
 impl Configuration {
-    /// Makes the previously approved version of a component current again: in the lock, and as the component's file. What was
-    /// current stays kept. If the file is missing, or was overwritten with a version that is not approved, the version that is
-    /// current in the lock is put back in its place, and the lock stays as it is.
+    /// Makes the previously approved version of a component current again: in the lock, and as the
+    /// component's file. What was current stays kept. If the file is missing, or was overwritten
+    /// with a version that is not approved, the version that is current in the lock is put back in
+    /// its place, and the lock stays as it is.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a name that is no component's or that needs no approval, [`Error::NotApproved`] if the
-    /// configuration is not approved, [`Error::File`] if no earlier version is kept or a file cannot be written,
-    /// [`Error::Unsigned`] and [`Error::OtherDigest`] if the configuration refuses the earlier version. Nothing is changed then,
-    /// but for one case: the lock is changed if the system does not let the component's new file take its place.
+    /// [`Error::Usage`] for a name that is no component's or that needs no approval,
+    /// [`Error::NotApproved`] if the configuration is not approved, [`Error::File`] if no earlier
+    /// version is kept or a file cannot be written, [`Error::Unsigned`] and [`Error::OtherDigest`]
+    /// if the configuration refuses the earlier version. Nothing is changed then, but for one case:
+    /// the lock is changed if the system does not let the component's new file take its place.
     pub fn rollback(&self, name: &str) -> Result<RolledBack, Error> {
         if !self.components.contains_key(name) {
             let near = names::nearest(name, self.components.keys().map(String::as_str));
@@ -83,7 +88,8 @@ impl Configuration {
         };
         chosen.judged(&bytes.bytes, &chosen.path, Some(&bytes.signature))?;
         let replaced_file = !is_there(&to);
-        // On the disk before the lock is written, in its place after: a lock that cannot be written changes nothing.
+        // On the disk before the lock is written, in its place after: a lock that cannot be written
+        // changes nothing.
         let failed = |error| {
             let message = format!("cannot write `{}`", chosen.shown());
             Error::caused(
@@ -148,7 +154,8 @@ impl Configuration {
     }
 }
 
-/// Where the copy of a file is kept that was never approved: its name ends with the beginning of its digest.
+/// Where the copy of a file is kept that was never approved: its name ends with the beginning of
+/// its digest.
 fn beside(path: &Path, digest: &str) -> PathBuf {
     const SHOWN: usize = 8;
     let hex = digest.split(':').next_back().and_then(|hex| hex.get(..SHOWN)).unwrap_or_default();

@@ -1,7 +1,9 @@
 //! Which directories of the host may be granted at all.
 //!
-//! In: a path as it was written. Out: the directory that it leads to, links resolved, or why it cannot be granted.
-//! Invariants: judged is what the path leads to, not how it is spelled; what is granted is what was judged.
+//! In: a path as it was written. Out: the directory that it leads to, links resolved, or why it
+//! cannot be granted.
+//! Invariants: judged is what the path leads to, not how it is spelled; what is granted is what was
+//! judged.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -27,7 +29,8 @@ pub(crate) struct Guarded {
 }
 
 impl Guarded {
-    /// The same with every link resolved. A path of which the end does not exist yet is resolved as far as it exists.
+    /// The same with every link resolved. A path of which the end does not exist yet is resolved as
+    /// far as it exists.
     pub(crate) fn resolved(self) -> Self {
         let resolved =
             |paths: Vec<PathBuf>| paths.iter().filter_map(|path| resolved(path)).collect();

@@ -1,4 +1,5 @@
-//! Finds the configuration when the command line names none: the nearest `toolcell.toml`, from the working directory up.
+//! Finds the configuration when the command line names none: the nearest `toolcell.toml`, from the
+//! working directory up.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,8 @@ pub(crate) struct Ignored {
     why: Foreign,
 }
 
-/// Searches from here upwards. A file of another user is skipped, so that it hides no file above it.
+/// Searches from here upwards. A file of another user is skipped, so that it hides no file above
+/// it.
 pub(crate) fn nearest(options: &ReadOptions) -> Nearest {
     let Some(here) = options.current_dir.clone() else { return Nearest::default() };
     let is_here = !options.is_elsewhere;

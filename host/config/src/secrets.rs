@@ -1,7 +1,8 @@
 //! The values of secrets, from where the file says that they are.
 //!
-//! Invariants: a value is in no message; a name means one value in the whole file, and for a tenant with a value of its own that
-//! one, also if it cannot be read; a value that cannot be read stops the tools that may use it (`unset`), not the configuration.
+//! Invariants: a value is in no message; a name means one value in the whole file, and for a tenant
+//! with a value of its own that one, also if it cannot be read; a value that cannot be read stops
+//! the tools that may use it (`unset`), not the configuration.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -81,7 +82,8 @@ pub struct OwnSecrets {
 pub(crate) struct Secrets {
     pub(crate) origins: BTreeMap<String, Origin>,
     pub(crate) stored: StoredSecrets,
-    /// What is wrong with a value, by name: tools that may use such a secret do not run, all others do.
+    /// What is wrong with a value, by name: tools that may use such a secret do not run, all others
+    /// do.
     pub(crate) unset: BTreeMap<String, Problem>,
     /// Of the tenants that have values of their own.
     pub(crate) own: BTreeMap<String, OwnSecrets>,
@@ -96,7 +98,8 @@ impl Secrets {
         file: &File,
         approval: Approval,
     ) {
-        // What a tenant's process is not to know is not looked at there, as if it were not approved.
+        // What a tenant's process is not to know is not looked at there, as if it were not
+        // approved.
         let look = |is_wanted: bool| if is_wanted { approval } else { Approval::Missing };
         let own = |tenant: &str, name: &str| {
             file.tenants.get(tenant).is_some_and(|said| said.value.secret_values.contains_key(name))
@@ -165,8 +168,8 @@ impl Secrets {
         }
     }
 
-    /// Reads the value that a tenant has of its own, if it may be read. It changes the value alone: into which requests it is put is
-    /// what the grants of the secret say.
+    /// Reads the value that a tenant has of its own, if it may be read. It changes the value alone:
+    /// into which requests it is put is what the grants of the secret say.
     fn fetch_own(
         &mut self,
         problems: &mut Problems<'_>,

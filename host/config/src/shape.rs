@@ -1,8 +1,11 @@
 //! Whether a file has the form that its schema says: everything that has not, at once.
 //!
-//! In: the file as a tree with places, and the JSON Schema of [`File`](crate::file::File). Out: problems.
-//! Invariants: knows no key by itself; a key that is not known is answered with the nearest one that is.
-//! Not here: schemas in general. This reads what is generated from our types, and lets through what it does not know.
+//! In: the file as a tree with places, and the JSON Schema of [`File`](crate::file::File). Out:
+//! problems.
+//! Invariants: knows no key by itself; a key that is not known is answered with the nearest one
+//! that is.
+//! Not here: schemas in general. This reads what is generated from our types, and lets through what
+//! it does not know.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -13,7 +16,8 @@ use toolcell::names;
 
 use crate::problem::Problems;
 
-/// Compares a file with its schema, and removes what has not its form, so that the rest can be read.
+/// Compares a file with its schema, and removes what has not its form, so that the rest can be
+/// read.
 pub(crate) fn check(problems: &mut Problems<'_>, schema: &Value, file: &mut DeTable<'_>) {
     Shape { root: schema, problems }.table(&[schema], file, &(0..0), &[]);
 }
@@ -98,7 +102,8 @@ impl<'a> Shape<'a, '_, '_> {
         true
     }
 
-    /// Whether a table has every member that it must have. A member that has not its form is removed.
+    /// Whether a table has every member that it must have. A member that has not its form is
+    /// removed.
     fn table(
         &mut self,
         forms: &[&'a Value],

@@ -1,10 +1,13 @@
 //! Who signed a component: publishers by their keys, and what a signature is worth.
 //!
-//! In: keys as a `.pub` file has them; a signature as `ssh-keygen -Y sign` makes it, and the bytes that it should be over.
+//! In: keys as a `.pub` file has them; a signature as `ssh-keygen -Y sign` makes it, and the bytes
+//! that it should be over.
 //! Out: the [`Signer`], or the [`Fault`].
-//! Invariants: no I/O; a signature counts when it is over these bytes, for this purpose, by an Ed25519 key of a publisher's; a
-//! key is one publisher's; one that was revoked is good nowhere; a stranger's text is cut and shown harmless.
-//! Not here: that an older version is put back, whose signature is as good as ever. A digest or the lock tells it.
+//! Invariants: no I/O; a signature counts when it is over these bytes, for this purpose, by an
+//! Ed25519 key of a publisher's; a key is one publisher's; one that was revoked is good nowhere; a
+//! stranger's text is cut and shown harmless.
+//! Not here: that an older version is put back, whose signature is as good as ever. A digest or the
+//! lock tells it.
 //! Source: OpenSSH, PROTOCOL.sshsig; docs/threat-model.md, row 60.
 
 use std::collections::BTreeMap;
@@ -17,7 +20,8 @@ use toolcell::defence::{Defence, stands};
 use crate::clean;
 use crate::units::Size;
 
-/// What a signature has to be made for (`ssh-keygen -n`), so that none over a mail or a commit passes for one.
+/// What a signature has to be made for (`ssh-keygen -n`), so that none over a mail or a commit
+/// passes for one.
 const NAMESPACE: &str = "toolcell";
 /// Bytes of a signature's file; one has about 300.
 pub(crate) const MAX_SIGNATURE: u64 = 4 << 10;
@@ -61,7 +65,8 @@ impl fmt::Display for Signer {
     }
 }
 
-/// Why text is no key of a publisher's. The text is in no message: it may be a private key that was mistaken for one.
+/// Why text is no key of a publisher's. The text is in no message: it may be a private key that was
+/// mistaken for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BadKey {
     /// It is no public key, or none of Ed25519.
@@ -227,8 +232,8 @@ impl Publishers {
     }
 }
 
-/// A signature that is written in the one way in which `ssh-keygen` writes it. The decoder alone would let text stand before
-/// it, and lengths within it be wrong.
+/// A signature that is written in the one way in which `ssh-keygen` writes it. The decoder alone
+/// would let text stand before it, and lengths within it be wrong.
 fn decoded(text: &[u8]) -> Result<SshSig, Fault> {
     let signature = SshSig::from_pem(text).map_err(|error| {
         if error == ssh_key::Error::AlgorithmUnknown {

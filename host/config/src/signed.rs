@@ -1,7 +1,9 @@
 //! Which components have to be signed, and by whom.
 //!
-//! In: the publishers of a file, and what it says of its components. Out: a [`Demand`] for each that needs one.
-//! Invariants: a signature that is not demanded is not looked at; one that is said to be somewhere is demanded.
+//! In: the publishers of a file, and what it says of its components. Out: a [`Demand`] for each
+//! that needs one.
+//! Invariants: a signature that is not demanded is not looked at; one that is said to be somewhere
+//! is demanded.
 //! Not here: what a signature is worth (`signature`).
 
 use std::path::{Path, PathBuf};

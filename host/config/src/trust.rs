@@ -1,9 +1,11 @@
-//! Whether a configuration that was found, and not named, may be used: another person may have made its folder.
+//! Whether a configuration that was found, and not named, may be used: another person may have made
+//! its folder.
 //!
 //! In: its path, its text, the text of its lock, the state directory. Out: an [`Approval`].
-//! Invariants: an approval is for the parsed content of one path, and for its lock to the byte; the record is the user's own,
-//! never in the folder itself; a record that cannot be read approves nothing; a record is written as a whole or not at all.
-//! Layout: `approvals/store.db` below the state directory, with a record for each configuration by the hash of its path.
+//! Invariants: an approval is for the parsed content of one path, and for its lock to the byte; the
+//! record is the user's own, never in the folder itself; a record that cannot be read approves
+//! nothing; a record is written as a whole or not at all. Layout: `approvals/store.db` below the
+//! state directory, with a record for each configuration by the hash of its path.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,7 +23,8 @@ use crate::files;
 const STORE: &str = "store.db";
 /// The directory below the state directory.
 const DIRECTORY: &str = "approvals";
-/// Where earlier versions had a file for each record, and what that is called when they were carried over.
+/// Where earlier versions had a file for each record, and what that is called when they were
+/// carried over.
 const OLD_DIRECTORY: &str = "approved";
 const CARRIED_OVER: &str = "approved.old";
 /// What is between the lock's hash and the names of components in a record.
@@ -100,7 +103,8 @@ impl Found {
         found
     }
 
-    /// Whether this user approved what it says now. Comments, white space and the order of keys say nothing.
+    /// Whether this user approved what it says now. Comments, white space and the order of keys say
+    /// nothing.
     pub(crate) fn approval(&self) -> Approval {
         let lock = hash(self.lock.as_deref().unwrap_or_default());
         let is_given = self
@@ -109,7 +113,8 @@ impl Found {
         if is_given { Approval::Given } else { Approval::Missing }
     }
 
-    /// Whether this user approved the lock as it is, with this or another text of the configuration.
+    /// Whether this user approved the lock as it is, with this or another text of the
+    /// configuration.
     pub fn is_lock_known(&self) -> bool {
         self.kept().is_some_and(|kept| kept.lock == hash(self.lock.as_deref().unwrap_or_default()))
     }
@@ -157,7 +162,8 @@ impl Found {
         Some(Kept { lock: lock.to_owned(), only, text: text.to_owned() })
     }
 
-    /// The record that this user approves it with this lock: all components of the lock, or only these.
+    /// The record that this user approves it with this lock: all components of the lock, or only
+    /// these.
     pub fn approved(&self, lock: &str, only: Option<&BTreeSet<String>>) -> Result<Record, Error> {
         let Some(state) = &self.state else {
             let message =
@@ -182,8 +188,8 @@ impl Found {
         hex(self.path.as_os_str().as_bytes())
     }
 
-    /// A record: a line with the lock's hash and what was approved of it, and the configuration's text, so that a later
-    /// change can be shown.
+    /// A record: a line with the lock's hash and what was approved of it, and the configuration's
+    /// text, so that a later change can be shown.
     fn record_of(&self, lock: &str, only: Option<&BTreeSet<String>>) -> String {
         let only = only.map(|names| {
             format!("{ONLY}{}", names.iter().map(String::as_str).collect::<Vec<_>>().join(","))
@@ -196,7 +202,8 @@ impl Found {
     }
 }
 
-/// Whether two texts of a configuration have the same content: the same keys with the same values, lists in the same order.
+/// Whether two texts of a configuration have the same content: the same keys with the same values,
+/// lists in the same order.
 pub(crate) fn says_the_same(one: &str, other: &str) -> bool {
     one == other
         || matches!((content(one), content(other)), (Some(one), Some(other)) if one == other)
@@ -229,7 +236,8 @@ fn records(state: &Path) -> Result<SqliteStore, Error> {
     Ok(store)
 }
 
-/// Takes over records that are files, and leaves the files as a copy. Those that others could have written are none.
+/// Takes over records that are files, and leaves the files as a copy. Those that others could have
+/// written are none.
 fn carry_over(old: &Path, store: &SqliteStore) -> Result<(), Error> {
     files::own_directory(old, ELSEWHERE)?;
     for entry in fs::read_dir(old).into_iter().flatten().flatten() {
@@ -272,7 +280,8 @@ mod tests {
 
     use super::*;
 
-    /// Every comment and every way to write the same is the same; every other value, name or order of a list is not.
+    /// Every comment and every way to write the same is the same; every other value, name or order
+    /// of a list is not.
     #[test]
     fn a_comment_changes_nothing_and_a_value_everything() {
         let text = "[host]\nrequire_signed = false\n\n[components.a]\npath = \"a.wasm\"\n[components.a.grants]\n\
@@ -313,7 +322,8 @@ mod tests {
             let other = text.replacen(from, to, 1);
             assert!(other != text && !says_the_same(text, &other), "{other}");
         }
-        // Any single line: a comment beside it says nothing, without it something is gone, unless it was empty.
+        // Any single line: a comment beside it says nothing, without it something is gone, unless
+        // it was empty.
         for (at, line) in text.lines().enumerate() {
             let with = |line: &str| {
                 let lines: Vec<_> = text

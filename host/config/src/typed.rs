@@ -1,9 +1,11 @@
 //! Grants on the command line, for development: `--grant KIND=RULE`.
 //!
-//! In: what was typed. Out: the configuration with one more component, the file that was named, under these grants.
-//! Invariants: what is typed is written as a configuration and read by its parser, so that a rule means the same in both, and
-//! is refused with the same words; a component that the configuration names has the grants of the configuration alone; what
-//! such a component keeps is kept apart from what every component of a configuration keeps.
+//! In: what was typed. Out: the configuration with one more component, the file that was named,
+//! under these grants.
+//! Invariants: what is typed is written as a configuration and read by its parser, so that a rule
+//! means the same in both, and is refused with the same words; a component that the configuration
+//! names has the grants of the configuration alone; what such a component keeps is kept apart from
+//! what every component of a configuration keeps.
 
 use std::path::Path;
 
@@ -144,7 +146,8 @@ fn store(component: &Path) -> String {
     digest.iter().take(16).fold("dev:".to_owned(), |name, byte| format!("{name}{byte:02x}"))
 }
 
-/// The configuration that says so, and for each of its lines the place in `typed` of what it comes from.
+/// The configuration that says so, and for each of its lines the place in `typed` of what it comes
+/// from.
 fn to_text(name: &str, component: &Path, items: &[(usize, Item)]) -> (String, Vec<Option<usize>>) {
     let mut lines = vec![
         (None, format!("[components.{name}]")),

@@ -52,7 +52,8 @@ fn shortest(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fm
     write!(f, "{}{name}", value / factor)
 }
 
-/// What is shorter is no time that anybody waits for, and is printed with a unit that is not understood.
+/// What is shorter is no time that anybody waits for, and is printed with a unit that is not
+/// understood.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 /// A span of time, from a millisecond on: `500ms`, `2s`, `1.5s`, `1m`.

@@ -1,8 +1,10 @@
 //! Secrets without a value: the tools that may use one do not run, all others do.
 //!
-//! In: the problems of reading values, a tool's rights. Out: the problems that concern a tool, or a tool whose calls are refused.
-//! Invariants: whether a tool may use a secret is decided by its rights, as at the use itself; a model is told the secret's
-//! name, never where its value is stored; a tenant whose own value cannot be read does not get the value that all share.
+//! In: the problems of reading values, a tool's rights. Out: the problems that concern a tool, or a
+//! tool whose calls are refused.
+//! Invariants: whether a tool may use a secret is decided by its rights, as at the use itself; a
+//! model is told the secret's name, never where its value is stored; a tenant whose own value
+//! cannot be read does not get the value that all share.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -73,8 +75,9 @@ impl Configuration {
         self.unset_for(tenant).filter(|(name, _)| may_use(rights, name))
     }
 
-    /// The secrets without a value that calls may need: values of tenants, and those that all share. If tenants have values of their
-    /// own, that is unless every other tenant is left neither the use nor the value of the secret.
+    /// The secrets without a value that calls may need: values of tenants, and those that all
+    /// share. If tenants have values of their own, that is unless every other tenant is left
+    /// neither the use nor the value of the secret.
     pub fn unset_values(&self) -> Vec<Unset<'_>> {
         let shared = self.unset.iter().filter(|(name, _)| {
             let (with, without): (Vec<_>, Vec<_>) =

@@ -1,10 +1,12 @@
-//! Approved versions of components, kept so that one can go on when its file has changed, and be made current again.
+//! Approved versions of components, kept so that one can go on when its file has changed, and be
+//! made current again.
 //!
-//! In: what was approved, and its bytes. Out: the bytes by their digest, and what was approved before.
-//! Invariants: bytes count only if they have the digest that was asked for; a directory or a list that others can write to is
-//! not used.
-//! Layout: `versions/PROJECT/NAME/` below the state directory, with `HEX.wasm`, its signature as `HEX.wasm.sig`, and
-//! `history.lock`: the approvals in the form of a lock, the latest last.
+//! In: what was approved, and its bytes. Out: the bytes by their digest, and what was approved
+//! before.
+//! Invariants: bytes count only if they have the digest that was asked for; a directory or a list
+//! that others can write to is not used. Layout: `versions/PROJECT/NAME/` below the state
+//! directory, with `HEX.wasm`, its signature as `HEX.wasm.sig`, and `history.lock`: the approvals
+//! in the form of a lock, the latest last.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
@@ -50,16 +52,17 @@ impl Configuration {
         Some(Versions { dir: self.state_directory(DIRECTORY)?.join(name) })
     }
 
-    /// The directory below the state directory where this configuration keeps files of this kind, for example `api-keys`. No
-    /// other configuration has the same one. None without a state directory or a file.
+    /// The directory below the state directory where this configuration keeps files of this kind,
+    /// for example `api-keys`. No other configuration has the same one. None without a state
+    /// directory or a file.
     #[must_use]
     pub fn state_directory(&self, kind: &str) -> Option<PathBuf> {
         let project = self.path.as_deref().map(Keys::project)?;
         Some(self.options.state_dir()?.join(kind).join(project))
     }
 
-    /// Keeps the file of a component, if it is the version that was approved now, `before` being approved until then. What
-    /// cannot be kept is logged: the approval counts all the same.
+    /// Keeps the file of a component, if it is the version that was approved now, `before` being
+    /// approved until then. What cannot be kept is logged: the approval counts all the same.
     pub(crate) fn keep(
         &self,
         chosen: &ResolvedComponent<'_>,
@@ -95,7 +98,8 @@ impl Versions {
             && self.file(&approved.digest).is_some_and(|file| file.is_file())
     }
 
-    /// Keeps a version as the latest, right after the one before it. Bytes of another digest are not it.
+    /// Keeps a version as the latest, right after the one before it. Bytes of another digest are
+    /// not it.
     fn keep(
         &self,
         approved: &Approved,

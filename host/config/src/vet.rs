@@ -1,9 +1,10 @@
-//! Whether a component may be used: signed and pinned as the configuration demands, and as it was approved.
+//! Whether a component may be used: signed and pinned as the configuration demands, and as it was
+//! approved.
 //!
-//! In: a component of the configuration, its bytes, the lock. Out: its bytes and signer, then leave to load it, then leave to
-//! use it.
-//! Invariants: of a stranger's bytes nothing is parsed before the signature was checked; what is judged is the very bytes that
-//! are loaded; imports are compared before the component is compiled.
+//! In: a component of the configuration, its bytes, the lock. Out: its bytes and signer, then leave
+//! to load it, then leave to use it.
+//! Invariants: of a stranger's bytes nothing is parsed before the signature was checked; what is
+//! judged is the very bytes that are loaded; imports are compared before the component is compiled.
 
 use std::path::Path;
 
@@ -23,12 +24,14 @@ pub struct Vetted<'a> {
     publisher: Option<String>,
 }
 
-/// The code of a component is other than was approved, with the same tools and imports, and it may be used.
+/// The code of a component is other than was approved, with the same tools and imports, and it may
+/// be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rebuilt;
 
 impl ResolvedComponent<'_> {
-    /// The bytes of its file, signed and pinned as the configuration demands, and who signed them if it demands that.
+    /// The bytes of its file, signed and pinned as the configuration demands, and who signed them
+    /// if it demands that.
     ///
     /// # Errors
     /// The file cannot be read, [`Error::Unsigned`], [`Error::OtherDigest`].
@@ -75,7 +78,8 @@ impl ResolvedComponent<'_> {
 }
 
 impl Configuration {
-    /// Gives leave to load a component: it needs no approval, or it is as it was approved as far as can be seen from outside.
+    /// Gives leave to load a component: it needs no approval, or it is as it was approved as far as
+    /// can be seen from outside.
     ///
     /// # Errors
     /// [`Error::NotApproved`], or the bytes are no component.
@@ -109,8 +113,8 @@ impl Configuration {
         let (digest, kind, tools) = (seen.digest, configured.kind.to_string(), old.tools.clone());
         let new = Approved { digest, kind, imports, publisher: publisher.clone(), tools };
         let difference = Difference { old: Some(old), new: &new };
-        // So is its code. What reaches nothing can do no more harm than before; what was given something was given it as it
-        // was.
+        // So is its code. What reaches nothing can do no more harm than before; what was given
+        // something was given it as it was.
         let is_other = match difference.standing() {
             ApprovalState::Changed => stands(Defence::ApprovedImports),
             ApprovalState::Rebuilt => chosen.is_granted_anything() && stands(Defence::ApprovedCode),
@@ -122,7 +126,8 @@ impl Configuration {
         Ok(Vetted { approved: Some((name, old)), publisher })
     }
 
-    /// Gives leave to use a component that was loaded: its definitions are those that were approved.
+    /// Gives leave to use a component that was loaded: its definitions are those that were
+    /// approved.
     ///
     /// # Errors
     /// [`Error::NotApproved`].

@@ -1,6 +1,7 @@
 //! Which secrets a process is to know.
 //!
-//! Invariants: a tenant's process knows those that its components were granted and the tenant is left, and no others.
+//! Invariants: a tenant's process knows those that its components were granted and the tenant is
+//! left, and no others.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -15,7 +16,8 @@ use crate::{Configuration, Origin, ResolvedComponent};
 pub enum Wanted {
     /// All of the configuration.
     All,
-    /// For commands that only look at tools: `describe`, and a call that is denied everything, need no secret.
+    /// For commands that only look at tools: `describe`, and a call that is denied everything, need
+    /// no secret.
     None,
     /// Those of these names, as calls for this tenant use them.
     Only {
@@ -27,7 +29,8 @@ pub enum Wanted {
 }
 
 impl Wanted {
-    /// Whether the value that all share is looked at. `has_own` says whether a tenant has a value of its own.
+    /// Whether the value that all share is looked at. `has_own` says whether a tenant has a value
+    /// of its own.
     pub(crate) fn has_shared(&self, name: &str, has_own: impl Fn(&str) -> bool) -> bool {
         match self {
             Self::All => true,
@@ -65,7 +68,8 @@ impl Configuration {
         configured.flat_map(|(_, configured)| usable(&configured.grants, overlay)).collect()
     }
 
-    /// The variables of the environment that the values of these are in, as calls for this tenant use them, and that of the proxy.
+    /// The variables of the environment that the values of these are in, as calls for this tenant
+    /// use them, and that of the proxy.
     pub fn variables_of(
         &self,
         tenant: Option<&str>,

@@ -1,8 +1,8 @@
 //! A file that is replaced as a whole.
 //!
-//! Invariants: a reader finds the old text or the new one, never a part; what is not put into its place leaves
-//! nothing behind, or, where the process was killed, a file that the next one removes: it is known by its name, and that no
-//! living process has it locked.
+//! Invariants: a reader finds the old text or the new one, never a part; what is not put into its
+//! place leaves nothing behind, or, where the process was killed, a file that the next one removes:
+//! it is known by its name, and that no living process has it locked.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{self, Write as _};

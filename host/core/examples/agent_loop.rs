@@ -1,7 +1,8 @@
-//! An agent loop: a model calls tools until it has nothing more to call, and a person answers what a tool asks.
+//! An agent loop: a model calls tools until it has nothing more to call, and a person answers what
+//! a tool asks.
 //!
-//! `cargo run --example agent_loop [COMPONENT …]`, from the repository's root after `cargo xtask demo`. Model and person are
-//! scripts here; a real model is a request over HTTP, in the same JSON.
+//! `cargo run --example agent_loop [COMPONENT …]`, from the repository's root after `cargo xtask
+//! demo`. Model and person are scripts here; a real model is a request over HTTP, in the same JSON.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use anyhow::{Context as _, bail};
@@ -25,7 +26,8 @@ async fn main() -> anyhow::Result<()> {
         registry.register_all(component.tools().iter().cloned())?;
     }
 
-    // What a tool leaves with its question travels through a client; sealed, it comes back as it went.
+    // What a tool leaves with its question travels through a client; sealed, it comes back as it
+    // went.
     let executor = Executor::new().with_sealer(Sealer::generate()?);
     let stepper = Stepper::new(registry.clone()).with_executor(executor);
     let mut turn = Turn::default();
@@ -68,7 +70,8 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes a call, and makes it again with the person's answer for as long as the tool asks. No cell waits for the answer.
+/// Makes a call, and makes it again with the person's answer for as long as the tool asks. No cell
+/// waits for the answer.
 async fn answered(
     stepper: &Stepper,
     call: ToolCall,
@@ -76,8 +79,8 @@ async fn answered(
 ) -> anyhow::Result<HistoryEntry> {
     let mut call = RawCall::from(call);
     loop {
-        // What a model gets wrong, an unknown tool for instance, is an entry that it can read. Too often in a row, and the
-        // step ends the turn.
+        // What a model gets wrong, an unknown tool for instance, is an entry that it can read. Too
+        // often in a row, and the step ends the turn.
         let Step::History { entry, .. } = stepper.step(call.clone(), turn).await else {
             bail!("the turn is over")
         };

@@ -1,4 +1,5 @@
-//! A batch: what a model asked for in one breath. One message per call, whatever became of it, and one policy for failures.
+//! A batch: what a model asked for in one breath. One message per call, whatever became of it, and
+//! one policy for failures.
 //!
 //! `cargo run --example batch [COMPONENT …]`, from the repository's root after `cargo xtask demo`.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -57,12 +58,14 @@ async fn main() -> anyhow::Result<()> {
         .with_on_tool_error(policy)
         .with_limits(Limits::unlimited().with_fuel(100_000_000));
 
-    // An error here means that nothing has run: an unknown tool, say. Beyond that, a failed call is a message.
+    // An error here means that nothing has run: an unknown tool, say. Beyond that, a failed call is
+    // a message.
     let outcome = Runner::new(registry).run(calls, options).await?;
     for message in &outcome.messages {
         println!("{:>8} {:<10} {}", message.tool_call_id, message.name, message.content);
     }
-    // Two calls halt the loop. The one that stands first says why; its siblings have ended as they would.
+    // Two calls halt the loop. The one that stands first says why; its siblings have ended as they
+    // would.
     if let Some(halted) = &outcome.halted {
         println!("halted: {}", serde_json::to_string_pretty(halted)?);
     }

@@ -23,7 +23,8 @@ async fn main() -> anyhow::Result<()> {
     std::fs::write(folder.path().join("mine.wasm"), component("hello")?)?;
     approve(&Configuration::read_with(&file, options.clone())?, "mine").await?;
 
-    // The configuration is parsed and validated, with the lock beside it. What its operator approved is ready to call.
+    // The configuration is parsed and validated, with the lock beside it. What its operator
+    // approved is ready to call.
     let configuration = Configuration::read_with(&file, options)?;
     let engines = configuration.engines().build()?;
     let loaded = configuration.load(&engines).await?;
@@ -35,7 +36,8 @@ async fn main() -> anyhow::Result<()> {
     let completion = loaded.registry().call(loaded.executor(), greet, call).await?;
     println!("greet says: {}", serde_json::to_string(&completion.result)?);
 
-    // A reloader serves the configuration and reads it again; `changes` does so whenever a file changes.
+    // A reloader serves the configuration and reads it again; `changes` does so whenever a file
+    // changes.
     let reloader = Reloader::start(configuration, engines).await?;
     std::fs::write(folder.path().join("mine.wasm"), component("text_stats")?)?;
     reloader.reload().await?;

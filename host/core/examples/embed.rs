@@ -19,7 +19,8 @@ async fn main() -> anyhow::Result<()> {
     let component = Component::load(&engine, std::fs::read(&path).context(path)?).await?;
     let tool = component.tool("calculator")?;
 
-    // Limits for every call. The arguments can come from a model unchecked: the host validates them.
+    // Limits for every call. The arguments can come from a model unchecked: the host validates
+    // them.
     let executor =
         Executor::new().with_limits(Limits::default().with_timeout(Duration::from_secs(2)));
     let call = ToolCall::new("call-1", "calculator", r#"{"expression": "6 * 7"}"#);

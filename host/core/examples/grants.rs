@@ -1,4 +1,5 @@
-//! Grants: what a tool may use is what it declares, and what its component is granted, and what an overlay leaves of it.
+//! Grants: what a tool may use is what it declares, and what its component is granted, and what an
+//! overlay leaves of it.
 //!
 //! `cargo run --example grants`, from the repository's root after `cargo xtask demo`.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]

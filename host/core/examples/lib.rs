@@ -1,5 +1,5 @@
-//! What the examples share: where the example tools are, and an operator's approval. Each example is a program:
-//! `cargo run --example NAME` from the repository's root.
+//! What the examples share: where the example tools are, and an operator's approval. Each example
+//! is a program: `cargo run --example NAME` from the repository's root.
 
 use anyhow::Context as _;
 use toolcell_config::{Configuration, Lock};

@@ -1,5 +1,5 @@
-//! Your own code and a stranger's component in one registry: who may see a tool, which arguments are good, and what becomes
-//! of a service that is not well.
+//! Your own code and a stranger's component in one registry: who may see a tool, which arguments
+//! are good, and what becomes of a service that is not well.
 //!
 //! `cargo run --example mixed [COMPONENT …]`, from the repository's root after `cargo xtask demo`.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -70,7 +70,8 @@ async fn main() -> anyhow::Result<()> {
 /// What the warehouse has in stock.
 type Stock = HashMap<&'static str, u32>;
 
-/// Asks a warehouse that is not well: it answers for chairs when it is asked twice, and for lamps never.
+/// Asks a warehouse that is not well: it answers for chairs when it is asked twice, and for lamps
+/// never.
 fn stock() -> Result<Tool, toolcell::Error> {
     let definition = Definition::new("stock", "How many pieces of an article are in stock.")?
         .with_parameters(json!({
@@ -87,7 +88,8 @@ fn stock() -> Result<Tool, toolcell::Error> {
         if let Some(pieces) = pieces.filter(|_| again) {
             return Outcome::ok(json!({"pieces": pieces}));
         }
-        // Worth another try, so it is tried again, and counts against the tool when that does not help.
+        // Worth another try, so it is tried again, and counts against the tool when that does not
+        // help.
         Outcome::Error(
             HandlerError::new("the warehouse hung up").retryable_after(Duration::from_millis(1)),
         )

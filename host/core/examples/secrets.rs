@@ -1,4 +1,5 @@
-//! Secrets: the host puts the value into a request. The tool never has it, and it is removed from what the tool receives.
+//! Secrets: the host puts the value into a request. The tool never has it, and it is removed from
+//! what the tool receives.
 //!
 //! `cargo run --example secrets`, from the repository's root after `cargo xtask demo`.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -26,7 +27,8 @@ async fn main() -> anyhow::Result<()> {
     let secrets = StoredSecrets::default().with("fetch_token", Secret::new(TOKEN)?);
     let engine = Engine::builder().secrets(secrets).build()?;
 
-    // The grant says where the secret may go. Addresses of private networks need a grant of their own.
+    // The grant says where the secret may go. Addresses of private networks need a grant of their
+    // own.
     let rule: HttpRule = format!("GET http://127.0.0.1:{port}").parse()?;
     let rule = rule.with_private(["127.0.0.0/8".parse()?]);
     let mut grants = Grants::default();

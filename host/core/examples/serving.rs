@@ -1,4 +1,5 @@
-//! A platform serves what its operators approved in `toolcell.toml` over HTTP and MCP, and follows the file while it runs.
+//! A platform serves what its operators approved in `toolcell.toml` over HTTP and MCP, and follows
+//! the file while it runs.
 //!
 //! `cargo run --example serving`, from the repository's root after `cargo xtask demo`.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -33,7 +34,8 @@ async fn main() -> anyhow::Result<()> {
     std::fs::write(folder.path().join("mine.wasm"), component("hello")?)?;
     approve(&Configuration::read_with(&file, options.clone())?, "mine").await?;
 
-    // What is approved, and the keys that `toolcell tenant key` makes. A key can be made here as well.
+    // What is approved, and the keys that `toolcell tenant key` makes. A key can be made here as
+    // well.
     let configuration = Configuration::read_with(&file, options)?;
     let keys =
         ApiKeyStore::of_configuration(&configuration)?.context("there is no state directory")?;

@@ -1,4 +1,5 @@
-//! Several tenants on one host at the same time: each has limits of its own, and a hostile one does not affect the others.
+//! Several tenants on one host at the same time: each has limits of its own, and a hostile one does
+//! not affect the others.
 //!
 //! `cargo run --example tenants [COMPONENT]`, from the repository's root after `cargo xtask demo`.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]

@@ -1,6 +1,8 @@
-//! Two tenants, each with a process of its own: the tools of one crash it, and the other does not notice.
+//! Two tenants, each with a process of its own: the tools of one crash it, and the other does not
+//! notice.
 //!
-//! `cargo run --example worker_processes [COMPONENT]`, from the repository's root after `cargo xtask demo`.
+//! `cargo run --example worker_processes [COMPONENT]`, from the repository's root after `cargo
+//! xtask demo`.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::env;
@@ -38,7 +40,8 @@ fn child(path: &str) -> anyhow::Result<()> {
     let engine = Engine::builder().isolation(Isolation::Strict).cache(cache).build()?;
     let load = Component::load(&engine, fs::read(path).context(path.to_owned())?);
     let component = Runtime::new()?.block_on(load)?;
-    // What a bug of the engine would do, or a guest that has found one: the first call ends the process.
+    // What a bug of the engine would do, or a guest that has found one: the first call ends the
+    // process.
     let calls = AtomicU32::new(0);
     let crash = Definition::new("crash", "Ends the process that it runs in.")?;
     let crash = Tool::native_blocking(crash, move |_: Value| -> Value {

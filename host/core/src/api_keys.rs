@@ -1,9 +1,9 @@
 //! API keys: finds the tenant that a key belongs to.
 //!
-//! In: the digests of keys, each with its tenant; then a key that a client sent. Out: the tenant, or `None` for an
-//! unknown key. Invariants: only the SHA-256 of a key is kept, never the key; the time of a lookup depends neither on
-//! how similar a wrong key is to a right one, nor on the number of keys. Not here: how a key reaches the host, and how
-//! many attempts a client has.
+//! In: the digests of keys, each with its tenant; then a key that a client sent. Out: the tenant,
+//! or `None` for an unknown key. Invariants: only the SHA-256 of a key is kept, never the key; the
+//! time of a lookup depends neither on how similar a wrong key is to a right one, nor on the number
+//! of keys. Not here: how a key reaches the host, and how many attempts a client has.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -21,14 +21,17 @@ use crate::error::Error;
 
 /// Bytes of a key that are looked at: several times what [`ApiKey::generate`] makes.
 const MAX_KEY: usize = 256;
-/// Bytes of randomness in a key: too many to be guessed, so that one round of a fast hash is enough.
+/// Bytes of randomness in a key: too many to be guessed, so that one round of a fast hash is
+/// enough.
 const KEY_BYTES: usize = 32;
-/// What a key begins with, for people and for those who look for keys in places where none should be.
+/// What a key begins with, for people and for those who look for keys in places where none should
+/// be.
 const PREFIX: &str = "tck_";
 /// What a digest begins with.
 const ALGORITHM: &str = "sha256:";
 
-/// A new random key, to be given to a client. It is shown only by [`expose`](Self::expose), never by `Debug`.
+/// A new random key, to be given to a client. It is shown only by [`expose`](Self::expose), never
+/// by `Debug`.
 ///
 /// # Shape
 /// `tck_` and 43 characters of base64url: 256 bits of the system's randomness.
@@ -76,8 +79,8 @@ impl fmt::Debug for ApiKey {
 pub struct KeyDigest([u8; 32]);
 
 impl KeyDigest {
-    /// The digest of a key. The key must have at least 128 random bits: a key that a person makes up can be guessed
-    /// from its digest.
+    /// The digest of a key. The key must have at least 128 random bits: a key that a person makes
+    /// up can be guessed from its digest.
     #[must_use]
     pub fn of(key: &str) -> Self {
         Self(Sha256::digest(key).into())
@@ -119,14 +122,15 @@ impl FromStr for KeyDigest {
 #[error("this API key was added already: a key can be added once, for one tenant")]
 pub struct KnownKey;
 
-/// The keys that a host accepts, each with its tenant. A tenant can have several keys, so that one can be replaced
-/// without an interruption.
+/// The keys that a host accepts, each with its tenant. A tenant can have several keys, so that one
+/// can be replaced without an interruption.
 ///
 /// # Units
 /// [`tenant_of`](Self::tenant_of) takes about a microsecond, for any number of keys.
 #[derive(Clone)]
 pub struct ApiKeys {
-    /// By a hash under a key of this process's: where a search ends says nothing of the digest that is searched for.
+    /// By a hash under a key of this process's: where a search ends says nothing of the digest that
+    /// is searched for.
     known: HashMap<[u8; 32], (KeyDigest, String)>,
     blind: [u8; 32],
 }
@@ -157,8 +161,8 @@ impl ApiKeys {
         }
     }
 
-    /// The tenant that a key belongs to, or `None` for an unknown key. All unknown keys take the same time. Source:
-    /// docs/threat-model.md, row 49.
+    /// The tenant that a key belongs to, or `None` for an unknown key. All unknown keys take the
+    /// same time. Source: docs/threat-model.md, row 49.
     #[must_use]
     pub fn tenant_of(&self, shown: &str) -> Option<&str> {
         self.looked_up(shown, |_| {})
@@ -245,7 +249,8 @@ mod tests {
         assert_eq!(ApiKeys::new().unwrap().tenant_of(key), None);
     }
 
-    /// What is counted is work, and not time: each key takes the same steps, and each step the same time.
+    /// What is counted is work, and not time: each key takes the same steps, and each step the same
+    /// time.
     #[test]
     fn each_key_takes_the_same_steps() {
         let [known, revoked, stranger] = std::array::from_fn(|_| ApiKey::generate().unwrap());

@@ -1,8 +1,9 @@
 //! Calls out of fragments: a start, pieces of arguments, an end.
 //!
-//! In: fragments of a provider's stream, several calls interleaved, told apart by their ids or by their places in the
-//! model's answer. Out: a [`ToolCall`] each, or an [`AssembleError`].
-//! Invariants: what is wrong with one call touches no other; all open calls together hold a bounded number of bytes.
+//! In: fragments of a provider's stream, several calls interleaved, told apart by their ids or by
+//! their places in the model's answer. Out: a [`ToolCall`] each, or an [`AssembleError`].
+//! Invariants: what is wrong with one call touches no other; all open calls together hold a bounded
+//! number of bytes.
 //! Not here: whether the arguments fit the tool (`executor`).
 //! Source: docs/contract.md, section 4.
 
@@ -17,7 +18,8 @@ use crate::limits::DEFAULT_ARGUMENTS;
 
 pub use error::AssembleError;
 
-/// What an open call costs beside its own text, in bytes: so that many empty ones are no way around the bound.
+/// What an open call costs beside its own text, in bytes: so that many empty ones are no way around
+/// the bound.
 const OPEN_CALL: usize = 64;
 
 /// A piece of a call, as a provider streams it.
@@ -42,8 +44,8 @@ pub enum Fragment {
         /// The call.
         id: String,
     },
-    /// A piece of the call at this place of the model's answer: what OpenAI streams as an item of `delta.tool_calls`. Id
-    /// and name may come in different pieces.
+    /// A piece of the call at this place of the model's answer: what OpenAI streams as an item of
+    /// `delta.tool_calls`. Id and name may come in different pieces.
     Indexed {
         /// The place.
         index: u64,
@@ -63,15 +65,16 @@ pub enum Fragment {
 
 /// Turns a stream of fragments into calls.
 ///
-/// A call that cannot become one any more is *broken*: the fragment that broke it says why, further pieces of it are
-/// ignored, and its end says why again, so that a caller who looks at ends alone misses nothing. A call that has ended is
-/// forgotten: its id, or its place, may start anew.
+/// A call that cannot become one any more is *broken*: the fragment that broke it says why, further
+/// pieces of it are ignored, and its end says why again, so that a caller who looks at ends alone
+/// misses nothing. A call that has ended is forgotten: its id, or its place, may start anew.
 ///
-/// If the stream ends each call, use [`end`](Self::end). If only the whole answer has an end, use [`end_all`](Self::end_all)
-/// when the provider reports it, and [`end_cut`](Self::end_cut) when it reports that it cut the answer (`finish_reason: length`,
-/// `stop_reason: max_tokens`). Anthropic ends each call's block also when it cuts the answer, and says so afterwards, in
-/// `message_delta`: end its calls there too. [`open`](Self::open) lists the open calls. [`finish`](Self::finish) returns an error for each
-/// call that is still open.
+/// If the stream ends each call, use [`end`](Self::end). If only the whole answer has an end, use
+/// [`end_all`](Self::end_all) when the provider reports it, and [`end_cut`](Self::end_cut) when it
+/// reports that it cut the answer (`finish_reason: length`, `stop_reason: max_tokens`). Anthropic
+/// ends each call's block also when it cuts the answer, and says so afterwards, in `message_delta`:
+/// end its calls there too. [`open`](Self::open) lists the open calls. [`finish`](Self::finish)
+/// returns an error for each call that is still open.
 ///
 /// ```
 /// # use toolcell::{Assembler, ToolCall};
@@ -189,8 +192,9 @@ impl Assembler {
     /// A call begins.
     ///
     /// # Errors
-    /// [`AssembleError::StartedTwice`] when a call of this id is open, which breaks that call: the arguments of the two could
-    /// not be told apart. [`AssembleError::TooLarge`]; the call is not open then.
+    /// [`AssembleError::StartedTwice`] when a call of this id is open, which breaks that call: the
+    /// arguments of the two could not be told apart. [`AssembleError::TooLarge`]; the call is not
+    /// open then.
     pub fn start(&mut self, id: &str, name: &str) -> Result<(), AssembleError> {
         let key = Key::Id(id.into());
         if let Some(open) = self.calls.get_mut(&key) {
@@ -203,7 +207,8 @@ impl Assembler {
     /// More of a call's arguments.
     ///
     /// # Errors
-    /// [`AssembleError::NotOpen`]; [`AssembleError::TooLarge`], which breaks this call and gives its bytes back.
+    /// [`AssembleError::NotOpen`]; [`AssembleError::TooLarge`], which breaks this call and gives
+    /// its bytes back.
     pub fn delta(&mut self, id: &str, text: &str) -> Result<(), AssembleError> {
         let key = Key::Id(id.into());
         let Some(open) = self.calls.get_mut(&key) else {
@@ -216,12 +221,13 @@ impl Assembler {
         })
     }
 
-    /// A piece of the call at this place of the model's answer, which opens it if it is the first. An empty id or name is
-    /// none. A name that comes again is the same one, or its next piece.
+    /// A piece of the call at this place of the model's answer, which opens it if it is the first.
+    /// An empty id or name is none. A name that comes again is the same one, or its next piece.
     ///
     /// # Errors
-    /// [`AssembleError::StartedTwice`] when the place has another id already, which breaks the call.
-    /// [`AssembleError::TooLarge`], which breaks it and gives its bytes back; with the first piece the call is not open then.
+    /// [`AssembleError::StartedTwice`] when the place has another id already, which breaks the
+    /// call. [`AssembleError::TooLarge`], which breaks it and gives its bytes back; with the first
+    /// piece the call is not open then.
     pub fn indexed(
         &mut self,
         index: u64,
@@ -250,11 +256,12 @@ impl Assembler {
         added.map_err(|()| open.broken_by(AssembleError::TooLarge { id: label, limit: self.limit }))
     }
 
-    /// A call's arguments are complete. None at all count as `{}`: what providers send for a tool without parameters.
+    /// A call's arguments are complete. None at all count as `{}`: what providers send for a tool
+    /// without parameters.
     ///
     /// # Errors
-    /// [`AssembleError::Malformed`] when they are not JSON; [`AssembleError::NotOpen`] for an id that was never started or
-    /// has ended before; what broke the call, if something did.
+    /// [`AssembleError::Malformed`] when they are not JSON; [`AssembleError::NotOpen`] for an id
+    /// that was never started or has ended before; what broke the call, if something did.
     pub fn end(&mut self, id: &str) -> Result<ToolCall, AssembleError> {
         self.end_of(&Key::Id(id.into()))
     }
@@ -262,20 +269,22 @@ impl Assembler {
     /// The same for the call at this place of the model's answer.
     ///
     /// # Errors
-    /// As [`end`](Self::end), and [`AssembleError::Incomplete`] when its id or its name has not come.
+    /// As [`end`](Self::end), and [`AssembleError::Incomplete`] when its id or its name has not
+    /// come.
     pub fn end_indexed(&mut self, index: u64) -> Result<ToolCall, AssembleError> {
         self.end_of(&Key::Index(index))
     }
 
-    /// The provider says that its answer is complete, and so every call that is open: each as [`end`](Self::end) or
-    /// [`end_indexed`](Self::end_indexed) gives it, in the order of [`open`](Self::open).
+    /// The provider says that its answer is complete, and so every call that is open: each as
+    /// [`end`](Self::end) or [`end_indexed`](Self::end_indexed) gives it, in the order of
+    /// [`open`](Self::open).
     pub fn end_all(&mut self) -> Vec<Result<ToolCall, AssembleError>> {
         let keys: Vec<_> = self.calls.keys().cloned().collect();
         keys.iter().map(|key| self.end_of(key)).collect()
     }
 
-    /// The provider says that it cut its answer: as [`end_all`](Self::end_all), but the call that the last piece belonged to is
-    /// not complete, also if its arguments are valid.
+    /// The provider says that it cut its answer: as [`end_all`](Self::end_all), but the call that
+    /// the last piece belonged to is not complete, also if its arguments are valid.
     pub fn end_cut(&mut self) -> Vec<Result<ToolCall, AssembleError>> {
         if let Some((key, open)) = self.last.take().and_then(|last| self.calls.get_key_value(&last))
         {
@@ -289,8 +298,8 @@ impl Assembler {
         self.end_all()
     }
 
-    /// The calls that are open, the broken ones included: first those with ids, in the order of these, then the others by
-    /// their places.
+    /// The calls that are open, the broken ones included: first those with ids, in the order of
+    /// these, then the others by their places.
     pub fn open(&self) -> impl Iterator<Item = OpenCall<'_>> {
         self.calls.iter().map(|(key, open)| OpenCall {
             index: if let Key::Index(index) = key { Some(*index) } else { None },
@@ -301,8 +310,9 @@ impl Assembler {
         })
     }
 
-    /// Ends the stream. Returns an error for each call that is still open, in the order of [`open`](Self::open): its arguments
-    /// may be incomplete. Call [`end_all`](Self::end_all) first if the end of the stream completes its calls.
+    /// Ends the stream. Returns an error for each call that is still open, in the order of
+    /// [`open`](Self::open): its arguments may be incomplete. Call [`end_all`](Self::end_all) first
+    /// if the end of the stream completes its calls.
     #[must_use = "each error is a tool call that is incomplete, and the model waits for an answer to it"]
     pub fn finish(self) -> Vec<AssembleError> {
         let errors = self.calls.into_iter().map(|(key, open)| {

@@ -1,8 +1,8 @@
 //! A plain closure as a handler, on a thread of a bounded pool.
 //!
 //! In: a closure of the embedder that may block. Out: a [`Handler`].
-//! Invariants: no more closures of a pool run at once than it has threads, those that outlive their calls included; a call
-//! for which there is no thread waits no longer than until its deadline.
+//! Invariants: no more closures of a pool run at once than it has threads, those that outlive their
+//! calls included; a call for which there is no thread waits no longer than until its deadline.
 
 use std::io;
 use std::marker::PhantomData;
@@ -26,12 +26,15 @@ use crate::refusal::Refusal;
 use crate::tool::Tool;
 use crate::tool_error::{Exit, ToolError};
 
-/// Threads of the pool that [`Tool::native_blocking`] uses. At most this many blocking calls run at once.
+/// Threads of the pool that [`Tool::native_blocking`] uses. At most this many blocking calls run at
+/// once.
 pub const BLOCKING_THREADS: usize = 64;
 
-/// A closure that can answer calls and may block: `f(arguments)` or `f(arguments, invocation)`, returning anything that
-/// becomes an [`Outcome`]: the outcome itself, an [`Output`](crate::Output), a [`Value`], or a `Result` of one of these with
-/// a [`HandlerError`](crate::HandlerError) or any error that implements `Display`, whose text is the message.
+/// A closure that can answer calls and may block: `f(arguments)` or `f(arguments, invocation)`,
+/// returning anything that becomes an [`Outcome`]: the outcome itself, an
+/// [`Output`](crate::Output), a [`Value`], or a `Result` of one of these with a
+/// [`HandlerError`](crate::HandlerError) or any error that implements `Display`, whose text is the
+/// message.
 #[diagnostic::on_unimplemented(
     message = "this closure is not a blocking tool handler",
     label = "expected `|arguments: serde_json::Value| …` or `|arguments: serde_json::Value, invocation: Arc<toolcell::Invocation>| …`",
@@ -63,11 +66,11 @@ where
     }
 }
 
-/// The threads on which blocking closures run. Clones share their threads, which are started when they are first
-/// needed.
+/// The threads on which blocking closures run. Clones share their threads, which are started when
+/// they are first needed.
 ///
-/// A closure that never returns keeps its thread, because a thread cannot be killed. Give a tool that may hang its own
-/// pool with [`Tool::native_blocking_on`], so that it blocks no other tool.
+/// A closure that never returns keeps its thread, because a thread cannot be killed. Give a tool
+/// that may hang its own pool with [`Tool::native_blocking_on`], so that it blocks no other tool.
 #[derive(Debug, Clone)]
 pub struct BlockingPool(Arc<Pool>);
 
@@ -145,9 +148,9 @@ impl Drop for Started {
 }
 
 impl Tool {
-    /// A tool whose handler is a plain closure that may block: `|arguments| …` or `|arguments, invocation| …`. It runs on a
-    /// thread of a pool that all such tools share ([`BLOCKING_THREADS`]), so that blocking delays neither other calls nor
-    /// deadlines.
+    /// A tool whose handler is a plain closure that may block: `|arguments| …` or `|arguments,
+    /// invocation| …`. It runs on a thread of a pool that all such tools share
+    /// ([`BLOCKING_THREADS`]), so that blocking delays neither other calls nor deadlines.
     ///
     /// ```
     /// # use std::path::PathBuf;
@@ -163,9 +166,10 @@ impl Tool {
     /// ```
     ///
     /// # Time
-    /// A call waits for a thread until its deadline and is then refused as `overloaded`. Its `started` event is emitted when it
-    /// has a thread. If the closure has not returned at the deadline, the call ends as `timeout`; a cancelled call ends at
-    /// once. The closure itself cannot be stopped: it runs on, and keeps its thread until it returns. A long closure should
+    /// A call waits for a thread until its deadline and is then refused as `overloaded`. Its
+    /// `started` event is emitted when it has a thread. If the closure has not returned at the
+    /// deadline, the call ends as `timeout`; a cancelled call ends at once. The closure itself
+    /// cannot be stopped: it runs on, and keeps its thread until it returns. A long closure should
     /// check [`Invocation::abort`] and [`Invocation::remaining`].
     ///
     /// # Errors

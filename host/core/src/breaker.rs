@@ -1,8 +1,10 @@
 //! A circuit breaker: calls of a tool that keeps failing are refused for some time.
 //!
-//! In: a tool and a [`Breaker`]. Out: the same tool, whose calls are refused at once while the circuit is open.
-//! Invariants: a tool and its clones share one state; after the open time, one call at a time probes whether the tool
-//! works again; a probe that is cancelled or panics never blocks the next probe. Source: docs/contract.md, section 4.
+//! In: a tool and a [`Breaker`]. Out: the same tool, whose calls are refused at once while the
+//! circuit is open.
+//! Invariants: a tool and its clones share one state; after the open time, one call at a time
+//! probes whether the tool works again; a probe that is cancelled or panics never blocks the next
+//! probe. Source: docs/contract.md, section 4.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, resume_unwind};
@@ -25,17 +27,17 @@ use crate::refusal::Refusal;
 use crate::tool::Tool;
 use crate::tool_error::{Exit, Raised, ToolError};
 
-/// Failures in a row that open the circuit. It is large enough for failures by chance, and small enough to spare most
-/// calls of a broken tool.
+/// Failures in a row that open the circuit. It is large enough for failures by chance, and small
+/// enough to spare most calls of a broken tool.
 pub const DEFAULT_FAILURES: u32 = 5;
 /// Probes that must succeed before the circuit closes.
 pub const DEFAULT_SUCCESSES_TO_CLOSE: u32 = 1;
-/// How long the circuit stays open. It is the default timeout of a call: long enough for a service to restart, and
-/// short enough for a person to wait.
+/// How long the circuit stays open. It is the default timeout of a call: long enough for a service
+/// to restart, and short enough for a person to wait.
 pub const DEFAULT_OPEN_TIME: Duration = Duration::from_secs(30);
 
-/// When the circuit of a failing tool opens, and for how long. [`Tool::with_breaker`] applies it; without it, every
-/// call is made.
+/// When the circuit of a failing tool opens, and for how long. [`Tool::with_breaker`] applies it;
+/// without it, every call is made.
 ///
 /// # Defaults
 /// [`DEFAULT_FAILURES`], [`DEFAULT_OPEN_TIME`], [`DEFAULT_SUCCESSES_TO_CLOSE`], the failures that
@@ -63,7 +65,8 @@ pub enum BreakerState {
     Closed,
     /// Calls are refused.
     Open,
-    /// The open time is over: one call at a time is made as a probe, and other calls are refused meanwhile.
+    /// The open time is over: one call at a time is made as a probe, and other calls are refused
+    /// meanwhile.
     HalfOpen,
 }
 
@@ -94,17 +97,17 @@ impl Breaker {
         self
     }
 
-    /// Sets the number of successful probes in a row that close the circuit; at least one. A failed probe opens it
-    /// again.
+    /// Sets the number of successful probes in a row that close the circuit; at least one. A failed
+    /// probe opens it again.
     #[must_use]
     pub fn with_successes_to_close(mut self, successes: u32) -> Self {
         self.successes = successes.max(1);
         self
     }
 
-    /// Counts a failure only if `counts` returns true; every other failure counts as an answer. It is called for tool
-    /// errors (timeouts and panics included) and for the handler's own errors, and not for cancelled calls or an
-    /// overloaded host. If `counts` panics, the failure counts.
+    /// Counts a failure only if `counts` returns true; every other failure counts as an answer. It
+    /// is called for tool errors (timeouts and panics included) and for the handler's own errors,
+    /// and not for cancelled calls or an overloaded host. If `counts` panics, the failure counts.
     #[must_use]
     pub fn with_failure_rule(
         mut self,
@@ -134,20 +137,23 @@ impl fmt::Debug for Breaker {
 }
 
 impl Tool {
-    /// Refuses calls at once, as `circuit_open`, for some time after the handler failed several times in a row. Then
-    /// one call at a time is let through as a probe: enough successes in a row close the circuit
-    /// ([`Breaker::with_successes_to_close`]), and a failure opens it again.
+    /// Refuses calls at once, as `circuit_open`, for some time after the handler failed several
+    /// times in a row. Then one call at a time is let through as a probe: enough successes in a row
+    /// close the circuit ([`Breaker::with_successes_to_close`]), and a failure opens it again.
     ///
-    /// By default these are failures: every tool error (timeouts and panics included), and every error that the handler
-    /// calls retryable. [`Breaker::with_failure_rule`] changes that. Any other error is an answer: the tool works, and
-    /// the mistakes of one model must not stop it for others. A cancelled call and an overloaded host change nothing. A
-    /// value that violates the tool's output schema counts as an answer, because it is checked later.
+    /// By default these are failures: every tool error (timeouts and panics included), and every
+    /// error that the handler calls retryable. [`Breaker::with_failure_rule`] changes that. Any
+    /// other error is an answer: the tool works, and the mistakes of one model must not stop it for
+    /// others. A cancelled call and an overloaded host change nothing. A value that violates the
+    /// tool's output schema counts as an answer, because it is checked later.
     ///
-    /// The returned tool and its clones share one state. Callers that do not trust each other could make a tool fail
-    /// for all, for example with tight limits: give each of them a tool with a breaker of its own.
+    /// The returned tool and its clones share one state. Callers that do not trust each other could
+    /// make a tool fail for all, for example with tight limits: give each of them a tool with a
+    /// breaker of its own.
     ///
-    /// With [`with_retry`](Tool::with_retry), the one that is added last is the outer one. Add the retry first: then a
-    /// call counts once, whatever its number of attempts, and an open circuit refuses it without an attempt.
+    /// With [`with_retry`](Tool::with_retry), the one that is added last is the outer one. Add the
+    /// retry first: then a call counts once, whatever its number of attempts, and an open circuit
+    /// refuses it without an attempt.
     #[must_use]
     pub fn with_breaker(self, breaker: Breaker) -> Self {
         let (tool, state) =
@@ -157,15 +163,16 @@ impl Tool {
         self.with_middleware(Guarded { circuit: guard }).with_circuit(circuit)
     }
 
-    /// The state of its breaker, or `None` if it has no breaker. Of several breakers, the outermost one.
+    /// The state of its breaker, or `None` if it has no breaker. Of several breakers, the outermost
+    /// one.
     #[must_use]
     pub fn breaker_state(&self) -> Option<BreakerState> {
         self.circuit().map(Circuit::read)
     }
 
-    /// Closes its breaker and forgets the failures so far, for an operator who knows that the tool works again. Calls
-    /// that are running do not count. Of several breakers, the outermost one is reset. Does nothing if there is no
-    /// breaker.
+    /// Closes its breaker and forgets the failures so far, for an operator who knows that the tool
+    /// works again. Calls that are running do not count. Of several breakers, the outermost one is
+    /// reset. Does nothing if there is no breaker.
     pub fn reset_breaker(&self) {
         if let Some(circuit) = self.circuit() {
             circuit.reset();
@@ -179,7 +186,8 @@ pub(crate) struct Circuit {
     tool: String,
     breaker: Breaker,
     state: Mutex<State>,
-    /// How often it has opened or was reset: what a call of an earlier era says does not count. Changed under the state's lock.
+    /// How often it has opened or was reset: what a call of an earlier era says does not count.
+    /// Changed under the state's lock.
     era: AtomicU64,
 }
 
@@ -211,7 +219,8 @@ impl Sign {
         let retryable = failure.is_retryable();
         let is_failure = match failure {
             Failure::ToolError(ToolError::HandlerExit(Exit::Cancelled)) => return Self::Silent,
-            // The host's state, which passes with time or when an operator has looked; the handler's own check is an answer.
+            // The host's state, which passes with time or when an operator has looked; the
+            // handler's own check is an answer.
             Failure::Refusal(Refusal::Quarantined | Refusal::UnsetSecret(_)) => {
                 return Self::Silent;
             }
@@ -228,7 +237,8 @@ impl Sign {
 }
 
 impl Circuit {
-    /// The time, read before the lock is taken: the clock is the embedder's. Of one that panics, the machine's.
+    /// The time, read before the lock is taken: the clock is the embedder's. Of one that panics,
+    /// the machine's.
     fn now(&self) -> Instant {
         fenced(|| self.breaker.clock.now()).unwrap_or_else(Instant::now)
     }
@@ -268,8 +278,8 @@ impl Circuit {
         Ok(Admitted(era))
     }
 
-    /// Takes note of how a call ended. One that began before the circuit last opened, or was reset, has nothing to say any
-    /// more.
+    /// Takes note of how a call ended. One that began before the circuit last opened, or was reset,
+    /// has nothing to say any more.
     fn settle(&self, call: Admitted, sign: Sign) {
         let now = self.now();
         let mut state = self.state.lock();
@@ -346,7 +356,8 @@ impl Pass<'_> {
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
-        // Dropped without a word: by the executor at the deadline, which is a timeout, or by the caller before.
+        // Dropped without a word: by the executor at the deadline, which is a timeout, or by the
+        // caller before.
         let dropped = || {
             let is_over =
                 self.invocation.deadline().is_some_and(|deadline| self.circuit.now() >= deadline);

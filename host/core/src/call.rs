@@ -1,6 +1,7 @@
 //! A tool call, where it comes from, and how it ended.
 //!
-//! In: what a model provider sent. Out: [`ToolCall`], [`CallContext`], [`CallOptions`] on the way in, [`Completion`] on the way out.
+//! In: what a model provider sent. Out: [`ToolCall`], [`CallContext`], [`CallOptions`] on the way
+//! in, [`Completion`] on the way out.
 //! Invariants: missing context stays absent, nothing is invented (docs/contract.md, section 2).
 //! Not here: the steps between the two (`executor`).
 
@@ -42,7 +43,8 @@ pub struct ToolCall {
     pub arguments: String,
 }
 
-/// Arguments as text. A string is the text, unchecked; anything else must be a [`Json`], and is kept as it is written.
+/// Arguments as text. A string is the text, unchecked; anything else must be a [`Json`], and is
+/// kept as it is written.
 fn text_or_tree<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let json = Json::deserialize(deserializer)?;
     if json.as_str().starts_with('"') {
@@ -95,8 +97,8 @@ pub struct CallContext {
     pub extensions: BTreeMap<String, Json>,
 }
 
-/// A person's answer to the question of an earlier call. The new call has the same tool and arguments as the earlier
-/// one, and an id of its own.
+/// A person's answer to the question of an earlier call. The new call has the same tool and
+/// arguments as the earlier one, and an id of its own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resume {
     /// The answer.
@@ -116,11 +118,12 @@ pub struct CallOptions {
     pub context: Arc<CallContext>,
     /// Tightens the executor's limits.
     pub limits: Limits,
-    /// Ends the call early: the handler is asked to end, and is ended by force after [`stop_grace`](Self::stop_grace).
-    /// If the signal is raised before the call begins, the call is made only if there is a grace.
+    /// Ends the call early: the handler is asked to end, and is ended by force after
+    /// [`stop_grace`](Self::stop_grace). If the signal is raised before the call begins, the call
+    /// is made only if there is a grace.
     pub abort: AbortSignal,
-    /// The time that the handler has to end by itself once `abort` is raised. [`Duration::MAX`]: it is never ended by
-    /// force.
+    /// The time that the handler has to end by itself once `abort` is raised. [`Duration::MAX`]: it
+    /// is never ended by force.
     pub stop_grace: Duration,
     /// Narrows the tool's rights.
     pub overlay: Option<Arc<Overlay>>,
@@ -188,8 +191,8 @@ impl CallOptions {
 /// How a call ended: the handler's answer, the executor's error, or the host's refusal.
 ///
 /// # Shape
-/// As JSON: an object with one member, `ok`, `error`, `ask_user` or `halt` ([`Outcome`]), `tool_error` ([`ToolError`]) or
-/// `refusal` ([`Refusal`]).
+/// As JSON: an object with one member, `ok`, `error`, `ask_user` or `halt` ([`Outcome`]),
+/// `tool_error` ([`ToolError`]) or `refusal` ([`Refusal`]).
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(from = "WrittenResult")]
 pub enum CallResult {
@@ -256,8 +259,8 @@ impl Serialize for CallResult {
 /// How a call ended and what it used. [`Executor::call`](crate::Executor::call) always returns one.
 ///
 /// # Shape
-/// As JSON: `{"id", "tool", "outcome": {"ok" | "error" | "ask_user" | "halt" | "tool_error" | "refusal": …}, "usage":
-/// {…}, "attributes"?}`.
+/// As JSON: `{"id", "tool", "outcome": {"ok" | "error" | "ask_user" | "halt" | "tool_error" |
+/// "refusal": …}, "usage": {…}, "attributes"?}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Completion {

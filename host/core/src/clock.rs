@@ -1,8 +1,9 @@
 //! Time: the process's timers, and the [`Clock`] that retries and breakers use.
 //!
-//! The timers have two threads of normal priority, the second for the last milliseconds ([`fine`]). They never run a guest, so
-//! no guest can delay a deadline, and need nothing from the caller's runtime. They are started at the first use. Invariants: a
-//! call's deadline is always real time; only retries, breakers and quotas take another [`Clock`].
+//! The timers have two threads of normal priority, the second for the last milliseconds ([`fine`]).
+//! They never run a guest, so no guest can delay a deadline, and need nothing from the caller's
+//! runtime. They are started at the first use. Invariants: a call's deadline is always real time;
+//! only retries, breakers and quotas take another [`Clock`].
 
 mod fine;
 mod manual;
@@ -20,14 +21,15 @@ use crate::error::Error;
 
 pub use manual::ManualClock;
 
-/// Threads that wait for disks on behalf of guests, over all engines; more work than that waits for one of them.
+/// Threads that wait for disks on behalf of guests, over all engines; more work than that waits for
+/// one of them.
 const BLOCKING_THREADS: usize = 32;
 
 /// The future that [`Clock::sleep_until`] returns.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Tells the time and sleeps. A [`Retry`](crate::Retry) and a [`Breaker`](crate::Breaker) can be given one, so that a
-/// test controls their time.
+/// Tells the time and sleeps. A [`Retry`](crate::Retry) and a [`Breaker`](crate::Breaker) can be
+/// given one, so that a test controls their time.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// The current time.
     fn now(&self) -> Instant;
@@ -65,8 +67,8 @@ fn timers(name: &str) -> io::Result<Runtime> {
         .build()
 }
 
-/// Where guests sleep. What runs inside of a guest's poll, an observer's code above all, finds this runtime as the current
-/// one and may spawn onto it: so it is not the one that keeps deadlines.
+/// Where guests sleep. What runs inside of a guest's poll, an observer's code above all, finds this
+/// runtime as the current one and may spawn onto it: so it is not the one that keeps deadlines.
 ///
 /// # Errors
 /// [`Error::is_environment`] when the process cannot have one more thread.
@@ -93,8 +95,8 @@ pub(crate) async fn before<F: Future>(deadline: Option<Instant>, future: F) -> O
     }
 }
 
-/// Ends at the deadline, to within 0.2 ms on a machine at rest. Never, where there is none or where the process cannot have
-/// one more thread.
+/// Ends at the deadline, to within 0.2 ms on a machine at rest. Never, where there is none or where
+/// the process cannot have one more thread.
 pub(crate) async fn reached(deadline: Option<Instant>) {
     let is_fine = fine::is_running();
     let timer = deadline.zip(handle(&DEADLINES).ok()).map(|(deadline, timers)| {

@@ -1,6 +1,7 @@
 //! What a component is, as far as its tools are concerned: tools, plain functions, or one command.
 //!
-//! In: what an embedder or a configuration says. Out: [`ComponentKind`], and for a command its [`Definition`].
+//! In: what an embedder or a configuration says. Out: [`ComponentKind`], and for a command its
+//! [`Definition`].
 //! Not here: how the exports are found and called (`engine/exports`).
 
 use std::collections::BTreeSet;
@@ -24,10 +25,11 @@ pub enum ComponentKind {
     /// It exports `toolcell:tool/tool`, and describes its tools itself.
     #[default]
     Tools,
-    /// Each exported function is a tool. Its WIT types give the JSON Schema of its arguments and of its result. Exports of
-    /// `wasi:` packages are left out.
+    /// Each exported function is a tool. Its WIT types give the JSON Schema of its arguments and of
+    /// its result. Exports of `wasi:` packages are left out.
     Functions,
-    /// It is a program that exports `wasi:cli/run`, or a WASI preview 1 module with `_start`. It is one tool.
+    /// It is a program that exports `wasi:cli/run`, or a WASI preview 1 module with `_start`. It is
+    /// one tool.
     Command(Command),
 }
 
@@ -43,8 +45,9 @@ pub struct Command {
     /// What the tool does, for a model. If absent, a text that only tells how it is called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The words of the command line after its name. `{NAME}` in a word is replaced by the argument `NAME` of the call, a
-    /// string. No shell is involved: a word stays one word. If absent, the call has an argument `args`: a list of words.
+    /// The words of the command line after its name. `{NAME}` in a word is replaced by the argument
+    /// `NAME` of the call, a string. No shell is involved: a word stays one word. If absent, the
+    /// call has an argument `args`: a list of words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub argv: Option<Vec<String>>,
     /// What the command reads from standard input.
@@ -53,8 +56,8 @@ pub struct Command {
     /// What its standard output is.
     #[serde(default)]
     pub output: CommandOutput,
-    /// The media type of an output that is [`CommandOutput::Bytes`], `image/png` for instance. If absent,
-    /// `application/octet-stream`.
+    /// The media type of an output that is [`CommandOutput::Bytes`], `image/png` for instance. If
+    /// absent, `application/octet-stream`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
 }
@@ -88,7 +91,8 @@ pub enum CommandOutput {
 }
 
 impl Command {
-    /// A command with this name, and the defaults: arguments `args` and `stdin`, and a result that is text.
+    /// A command with this name, and the defaults: arguments `args` and `stdin`, and a result that
+    /// is text.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -133,8 +137,8 @@ impl Command {
     /// The definition of its tool.
     ///
     /// # Errors
-    /// [`Error::is_definition`] for a name that no tool can have, and for a parameter called `stdin` where that is the text of
-    /// standard input.
+    /// [`Error::is_definition`] for a name that no tool can have, and for a parameter called
+    /// `stdin` where that is the text of standard input.
     pub fn definition(&self) -> Result<Definition, Error> {
         let mut properties = Map::new();
         let mut add = |name: &str, schema: Value| properties.insert(name.to_owned(), schema);
@@ -210,7 +214,8 @@ impl fmt::Display for ComponentKind {
     }
 }
 
-/// The bytes of a component, and what kind it is. Bytes alone are a component that describes its tools itself.
+/// The bytes of a component, and what kind it is. Bytes alone are a component that describes its
+/// tools itself.
 #[derive(Debug, Clone)]
 pub struct ComponentBytes {
     pub(crate) bytes: Vec<u8>,

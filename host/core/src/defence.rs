@@ -1,8 +1,11 @@
-//! The defences by name, and the switch that takes one of them down to show that its test would notice.
+//! The defences by name, and the switch that takes one of them down to show that its test would
+//! notice.
 //!
-//! In: a [`Defence`] where it is about to act. Out: whether it [`stands`]; it does, but in a test of its test.
-//! Invariants: only a build with debug assertions and the feature `controls` has the switch, which the tests of this
-//! repository turn on, and no other package; the name is read once, so that a process has one answer.
+//! In: a [`Defence`] where it is about to act. Out: whether it [`stands`]; it does, but in a test
+//! of its test.
+//! Invariants: only a build with debug assertions and the feature `controls` has the switch, which
+//! the tests of this repository turn on, and no other package; the name is read once, so that a
+//! process has one answer.
 //! Source: docs/threat-model.md, section 1; SPECIFICATION.md names each one's test.
 
 mod table;
@@ -13,7 +16,8 @@ pub use table::Defence;
 #[cfg(all(feature = "controls", debug_assertions))]
 pub const VARIABLE: &str = "TOOLCELL_DOWN";
 
-/// Whether a defence is up. Always, but in a process that was started to see what happens without it.
+/// Whether a defence is up. Always, but in a process that was started to see what happens without
+/// it.
 #[inline]
 #[must_use]
 pub fn stands(defence: Defence) -> bool {
@@ -31,7 +35,8 @@ pub const fn down() -> Option<Defence> {
 /// The defence that is down.
 ///
 /// # Panics
-/// When the environment names one that there is not: a test that took nothing down would prove nothing.
+/// When the environment names one that there is not: a test that took nothing down would prove
+/// nothing.
 #[cfg(all(feature = "controls", debug_assertions))]
 #[must_use]
 pub fn down() -> Option<Defence> {

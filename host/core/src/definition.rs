@@ -1,7 +1,8 @@
 //! What is known of a tool before its first call.
 //!
 //! In: a component's own description, or an embedder's builder. Out: [`Definition`].
-//! Invariants: the name has the contract's shape; nothing here is trusted for a decision about rights.
+//! Invariants: the name has the contract's shape; nothing here is trusted for a decision about
+//! rights.
 //! Not here: whether arguments fit (`schema`), who may call (`policy`).
 
 use std::collections::BTreeMap;
@@ -14,14 +15,15 @@ use sha2::{Digest as _, Sha256};
 use crate::defence::{Defence, stands};
 use crate::error::Error;
 
-/// Longest tool name in characters. Source: docs/contract.md, section 5 (what every model provider accepts).
+/// Longest tool name in characters. Source: docs/contract.md, section 5 (what every model provider
+/// accepts).
 pub const MAX_NAME: usize = 64;
 
 /// The definition of a tool: its name, what a model reads, its schemas and its needs.
 ///
 /// # Shape
-/// As JSON: its fields by name, without those that are absent or empty; `max_execution` in whole milliseconds, as
-/// `max_execution_ms`.
+/// As JSON: its fields by name, without those that are absent or empty; `max_execution` in whole
+/// milliseconds, as `max_execution_ms`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Definition {
@@ -52,8 +54,8 @@ pub struct Definition {
         rename = "max_execution_ms"
     )]
     pub max_execution: Option<Duration>,
-    /// What the tool needs in order to work. A tool that declares `needs = []` has an extension `needs` beside the empty
-    /// list: see [`declares_needs`](Self::declares_needs).
+    /// What the tool needs in order to work. A tool that declares `needs = []` has an extension
+    /// `needs` beside the empty list: see [`declares_needs`](Self::declares_needs).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Need>,
     /// Fields of later contract versions, passed through.
@@ -116,8 +118,8 @@ impl Definition {
         self
     }
 
-    /// A digest of the whole definition, to recognise the one that was approved. It changes with every part of the
-    /// definition, also with a description inside a schema.
+    /// A digest of the whole definition, to recognise the one that was approved. It changes with
+    /// every part of the definition, also with a description inside a schema.
     ///
     /// # Shape
     /// `sha256:` and, in hex, the digest of the [`canonical`](Self::canonical) form.
@@ -127,8 +129,9 @@ impl Definition {
         digest.iter().fold("sha256:".to_owned(), |hash, byte| format!("{hash}{byte:02x}"))
     }
 
-    /// The definition as JSON text that is the same however it was written: no spaces, members in the order of their names'
-    /// bytes. That is RFC 8785 but for numbers, which keep their digits: as doubles two large ones could be alike.
+    /// The definition as JSON text that is the same however it was written: no spaces, members in
+    /// the order of their names' bytes. That is RFC 8785 but for numbers, which keep their digits:
+    /// as doubles two large ones could be alike.
     #[must_use]
     pub fn canonical(&self) -> String {
         let mut text = String::new();
@@ -163,7 +166,8 @@ impl Definition {
     }
 }
 
-/// Whether `type` of a JSON Schema admits an object. A `type` of the wrong form is left to the compiler of schemas.
+/// Whether `type` of a JSON Schema admits an object. A `type` of the wrong form is left to the
+/// compiler of schemas.
 fn has_object(types: &Value) -> bool {
     match types {
         Value::String(only) => only == "object",
@@ -172,7 +176,8 @@ fn has_object(types: &Value) -> bool {
     }
 }
 
-/// The extension by which a tool says that it needs nothing, with the value `[]`: `needs` alone cannot tell that from silence.
+/// The extension by which a tool says that it needs nothing, with the value `[]`: `needs` alone
+/// cannot tell that from silence.
 const NEEDS_NOTHING: &str = "needs";
 
 impl Definition {
@@ -219,7 +224,8 @@ fn write_canonical(text: &mut String, value: &Value) {
 /// Hex digits of the digest at the end of a shortened name.
 const DIGEST: usize = 10;
 
-/// A name that is too long, shortened: its beginning, and a digest of it, so that it is always the same and no other's.
+/// A name that is too long, shortened: its beginning, and a digest of it, so that it is always the
+/// same and no other's.
 pub(crate) fn shortened(name: &str) -> Option<String> {
     let beginning: String = name.chars().take(MAX_NAME - DIGEST - 1).collect();
     let digest = Sha256::digest(name)

@@ -1,8 +1,9 @@
 //! The granted directories of the host, opened once, when a component is loaded.
 //!
-//! In: [`Grants`]. Out: [`Mounts`]. No path of a tool leads out of them. Invariants: a mount is neither a directory of
-//! the operating system nor a user's private one; a writable mount lies in no other mount; only links that a tool
-//! cannot change are followed. Source: docs/threat-model.md, rows 25 to 32.
+//! In: [`Grants`]. Out: [`Mounts`]. No path of a tool leads out of them. Invariants: a mount is
+//! neither a directory of the operating system nor a user's private one; a writable mount lies in
+//! no other mount; only links that a tool cannot change are followed. Source: docs/threat-model.md,
+//! rows 25 to 32.
 
 mod call_files;
 mod forbidden;
@@ -36,8 +37,8 @@ pub(crate) use scratch::Scratch;
 pub use temporary::{TemporaryDirectory, remove_tree};
 pub(crate) use work::{At, Opened, Opening, open};
 
-/// Kinds of filesystems that are the kernel's own, wherever they are mounted: proc, sysfs, devpts, cgroup, cgroup2,
-/// debugfs, tracefs, securityfs. Source: Linux, `magic.h`.
+/// Kinds of filesystems that are the kernel's own, wherever they are mounted: proc, sysfs, devpts,
+/// cgroup, cgroup2, debugfs, tracefs, securityfs. Source: Linux, `magic.h`.
 const KERNEL: [u64; 8] =
     [0x9fa0, 0x6265_6572, 0x1cd1, 0x0027_e0eb, 0x6367_7270, 0x6462_6720, 0x7472_6163, 0x7363_6673];
 
@@ -67,8 +68,8 @@ pub(crate) struct Root {
 }
 
 impl Mounts {
-    /// Opens what was granted; none where that is nothing. With a directory for `counts`, processes that have the same one
-    /// share the room in what is granted.
+    /// Opens what was granted; none where that is nothing. With a directory for `counts`, processes
+    /// that have the same one share the room in what is granted.
     ///
     /// # Errors
     /// [`Error::is_directory`] for the first that cannot be had or must not be.
@@ -239,7 +240,8 @@ fn is_kernels(dir: &File) -> bool {
         .is_ok_and(|found| u64::try_from(found.f_type).is_ok_and(|kind| KERNEL.contains(&kind)))
 }
 
-/// The directory at a path below another one, through no link at all: a tool may have put one there.
+/// The directory at a path below another one, through no link at all: a tool may have put one
+/// there.
 fn descend(dir: &File, below: &str) -> io::Result<File> {
     let follow = if stands(Defence::OverlayLinks) { OFlags::NOFOLLOW } else { OFlags::empty() };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | follow;

@@ -6,11 +6,11 @@
 //!       → HTTP/1.1 → bounded head → bounded, redacted body
 //! ```
 //!
-//! In: an [`Outgoing`], the tool's [`Rights`], the call's [`Budget`] and deadline, secrets to add. Out: a response, or one of
-//! the [`SendError`]s.
-//! Invariants: one deadline covers all of it, waiting for a connection included; what was checked is what is connected to;
-//! a redirect is handed back, never followed; nothing is decompressed; each connection is used once, so that none is shared
-//! by two tenants.
+//! In: an [`Outgoing`], the tool's [`Rights`], the call's [`Budget`] and deadline, secrets to add.
+//! Out: a response, or one of the [`SendError`]s.
+//! Invariants: one deadline covers all of it, waiting for a connection included; what was checked
+//! is what is connected to; a redirect is handed back, never followed; nothing is decompressed;
+//! each connection is used once, so that none is shared by two tenants.
 //! Source: docs/contract.md, section 7.
 
 mod answers;
@@ -74,8 +74,9 @@ pub use route::Route;
 pub(crate) use screen::Screen;
 pub(crate) use send_error::{SendError, Share, Stage};
 
-/// Connections that are open at the same time, over all calls: most hosts allow about a thousand file descriptors. One
-/// tenant has at most a quarter of them, and one call eight. Further requests wait, within their own time.
+/// Connections that are open at the same time, over all calls: most hosts allow about a thousand
+/// file descriptors. One tenant has at most a quarter of them, and one call eight. Further requests
+/// wait, within their own time.
 pub const DEFAULT_CONNECTIONS: usize = 128;
 /// Bytes of the headers of one message.
 const MAX_HEAD: usize = 64 << 10;
@@ -87,7 +88,8 @@ const MAX_HEADERS: usize = 100;
 /// Sends the requests of tools. Cheap to clone; clones share connections and threads.
 ///
 /// # Defaults
-/// [`SystemResolver`], the certificate authorities of the public internet, no proxy, [`DEFAULT_CONNECTIONS`].
+/// [`SystemResolver`], the certificate authorities of the public internet, no proxy,
+/// [`DEFAULT_CONNECTIONS`].
 #[derive(Clone)]
 pub struct Egress {
     names: Names,
@@ -121,8 +123,9 @@ impl Egress {
         self
     }
 
-    /// Answers requests with this function and sends none, for the tests of tools. Everything else is as in a real request:
-    /// rights, secrets, limits, redaction. Where it returns `None`, the tool is told that the server cannot be reached.
+    /// Answers requests with this function and sends none, for the tests of tools. Everything else
+    /// is as in a real request: rights, secrets, limits, redaction. Where it returns `None`, the
+    /// tool is told that the server cannot be reached.
     #[must_use]
     pub fn with_answers(
         mut self,
@@ -139,8 +142,8 @@ impl Egress {
         Self { way: Arc::new(RwLock::new(way)), ..self }
     }
 
-    /// Sends all requests through this proxy. Host names are resolved here, and the proxy is asked for an address that was
-    /// checked.
+    /// Sends all requests through this proxy. Host names are resolved here, and the proxy is asked
+    /// for an address that was checked.
     #[must_use]
     pub fn with_proxy(self, proxy: Proxy) -> Self {
         let mut way = self.way();
@@ -148,14 +151,16 @@ impl Egress {
         Self { way: Arc::new(RwLock::new(way)), ..self }
     }
 
-    /// Sends the requests of this egress and of its clones through this proxy from now on, or directly, and trusts these
-    /// certificate authorities and no others. Requests that were begun end as they began.
+    /// Sends the requests of this egress and of its clones through this proxy from now on, or
+    /// directly, and trusts these certificate authorities and no others. Requests that were begun
+    /// end as they began.
     pub fn replace(&self, proxy: Option<Proxy>, roots: Roots) {
         *self.way.write() = Way::new(proxy, roots);
     }
 
-    /// Calls this when a request without a proxy gets no connection, for a hint to the operator: its name is not resolved, no server
-    /// answers there in time, or TLS fails. The error that the tool gets stays the same. It runs on a thread of requests and must not block.
+    /// Calls this when a request without a proxy gets no connection, for a hint to the operator:
+    /// its name is not resolved, no server answers there in time, or TLS fails. The error that the
+    /// tool gets stays the same. It runs on a thread of requests and must not block.
     #[must_use]
     pub fn on_no_connection(mut self, told: impl Fn() + Send + Sync + 'static) -> Self {
         self.on_no_connection = Some(Arc::new(told));
@@ -246,7 +251,8 @@ impl Egress {
     async fn go(self, sending: Sending, terms: Terms) -> Result<Response<Body>, SendError> {
         let Sending { screening, method, target, private, times, request } = sending;
         if let Some(screening) = screening {
-            // A tool that tries out what a secret is learns one thing of it in a call: also with requests at the same time.
+            // A tool that tries out what a secret is learns one thing of it in a call: also with
+            // requests at the same time.
             let _turn = terms.budget.screening().await?;
             screening.pass().await.inspect_err(|_| terms.budget.close())?;
         }

@@ -1,7 +1,7 @@
 //! Encodes results as the text that a model reads.
 //!
-//! In: a result. Out: text, or [`EncodeError`]. Source: docs/contract.md, sections 3 and 5: a string passes through
-//! unchanged, everything else is JSON; a failure is `{"error": …}`.
+//! In: a result. Out: text, or [`EncodeError`]. Source: docs/contract.md, sections 3 and 5: a
+//! string passes through unchanged, everything else is JSON; a failure is `{"error": …}`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ pub trait Encoder: Send + Sync + 'static {
     /// The text for the model.
     ///
     /// # Errors
-    /// [`EncodeError`] if it cannot be encoded. The call then fails as `encoding_failed`, and the run's policy decides
-    /// about it.
+    /// [`EncodeError`] if it cannot be encoded. The call then fails as `encoding_failed`, and the
+    /// run's policy decides about it.
     fn encode(&self, said: Said<'_>) -> Result<String, EncodeError>;
 }
 
@@ -50,8 +50,8 @@ where
     }
 }
 
-/// The default encoder: a string as it is, and everything else as JSON. A success without a value (`null`) becomes its
-/// message, a failure `{"error": message}` with the handler's `data`.
+/// The default encoder: a string as it is, and everything else as JSON. A success without a value
+/// (`null`) becomes its message, a failure `{"error": message}` with the handler's `data`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct JsonEncoder;
 

@@ -1,8 +1,9 @@
 //! Everything that knows WebAssembly: configuration, clock, loading, cells.
 //!
-//! In: the bytes of a component, then invocations. Out: definitions, then answers. Invariants: only these modules name
-//! the engine crate; there is one pooled engine (except under strict isolation) and one on-demand engine, each built
-//! once; engines share nothing. Not here: JSON Schema, the order of events, receipts (`executor`).
+//! In: the bytes of a component, then invocations. Out: definitions, then answers. Invariants: only
+//! these modules name the engine crate; there is one pooled engine (except under strict isolation)
+//! and one on-demand engine, each built once; engines share nothing. Not here: JSON Schema, the
+//! order of events, receipts (`executor`).
 
 mod allocator;
 mod apart;
@@ -98,8 +99,8 @@ pub use scan::MAX_COMPONENT;
 pub use tier::{Code, Optimise};
 pub use turns::DEFAULT_COMPILES;
 
-/// Cells that can exist at the same time. Each takes up to its memory limit of RAM, [`HOST_BYTES`] of host memory, and
-/// 16 GiB of address space.
+/// Cells that can exist at the same time. Each takes up to its memory limit of RAM, [`HOST_BYTES`]
+/// of host memory, and 16 GiB of address space.
 pub const DEFAULT_CELLS: u32 = 128;
 /// The largest number of cells. Their address space is about half of what a process has.
 pub const MAX_CELLS: u32 = 4000;
@@ -109,7 +110,8 @@ pub const MAX_CELLS: u32 = 4000;
 pub struct Engine(Arc<Inner>);
 
 struct Inner {
-    /// Absent under strict isolation, and where the machine does not give the address space for a pool.
+    /// Absent under strict isolation, and where the machine does not give the address space for a
+    /// pool.
     pool: Option<Allocator>,
     on_demand: Allocator,
     ticker: Arc<ticker::Ticker>,
@@ -138,9 +140,10 @@ struct Inner {
 /// Configures and builds an [`Engine`].
 ///
 /// # Defaults
-/// [`DEFAULT_CELLS`] cells; [`Isolation::Pooled`]; [`Placement::Cells`]; quarantine after [`DEFAULT_PANICS`]; two lanes
-/// with as many threads each as the machine has cores; no cache, or one of [`DEFAULT_CACHE_BYTES`]; compilation in this
-/// process, at most [`DEFAULT_COMPILES`] components a minute for each tenant; [`Optimise::Later`].
+/// [`DEFAULT_CELLS`] cells; [`Isolation::Pooled`]; [`Placement::Cells`]; quarantine after
+/// [`DEFAULT_PANICS`]; two lanes with as many threads each as the machine has cores; no cache, or
+/// one of [`DEFAULT_CACHE_BYTES`]; compilation in this process, at most [`DEFAULT_COMPILES`]
+/// components a minute for each tenant; [`Optimise::Later`].
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct EngineBuilder {
@@ -161,26 +164,29 @@ pub struct EngineBuilder {
 }
 
 impl EngineBuilder {
-    /// Sets how many cells can exist at the same time, up to [`MAX_CELLS`]. Further calls wait. Where the machine has too little
-    /// address space for so many, there are fewer, and the log says how many.
+    /// Sets how many cells can exist at the same time, up to [`MAX_CELLS`]. Further calls wait.
+    /// Where the machine has too little address space for so many, there are fewer, and the log
+    /// says how many.
     ///
-    /// A tenant gets another cell while it has fewer cells than are free: alone half of them, beside one busy tenant a
-    /// third, and so on. So a tenant without cells gets one at once. This holds for a call whose executor defines several
-    /// tenants, or after a call of another tenant has come. Calls without a tenant are not limited.
+    /// A tenant gets another cell while it has fewer cells than are free: alone half of them,
+    /// beside one busy tenant a third, and so on. So a tenant without cells gets one at once. This
+    /// holds for a call whose executor defines several tenants, or after a call of another tenant
+    /// has come. Calls without a tenant are not limited.
     pub fn cells(mut self, cells: u32) -> Self {
         self.cells = cells;
         self
     }
 
-    /// Sets how strictly cells are separated in memory. For tools that need a stricter isolation than others, build a
-    /// second engine: engines share no cells.
+    /// Sets how strictly cells are separated in memory. For tools that need a stricter isolation
+    /// than others, build a second engine: engines share no cells.
     pub fn isolation(mut self, isolation: Isolation) -> Self {
         self.isolation = isolation;
         self
     }
 
-    /// Sets the threads of each of the two lanes of [`Placement::Cells`]. One lane runs short calls. The other one has
-    /// a lower priority, and continues calls that take longer than a tick (a millisecond).
+    /// Sets the threads of each of the two lanes of [`Placement::Cells`]. One lane runs short
+    /// calls. The other one has a lower priority, and continues calls that take longer than a tick
+    /// (a millisecond).
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self
@@ -192,38 +198,41 @@ impl EngineBuilder {
         self
     }
 
-    /// Refuses the calls of a component as `quarantined` after this many panics of the host within an hour, so that an
-    /// input that makes the host panic is not tried for ever. It lasts until
-    /// [`Component::reinstate`](crate::Component::reinstate) is called, or until the component is loaded again. `None`:
-    /// never.
+    /// Refuses the calls of a component as `quarantined` after this many panics of the host within
+    /// an hour, so that an input that makes the host panic is not tried for ever. It lasts until
+    /// [`Component::reinstate`](crate::Component::reinstate) is called, or until the component is
+    /// loaded again. `None`: never.
     ///
-    /// It applies to the loaded component: if several tenants share it, one tenant can disable it for all. To prevent
-    /// that, load it once for each tenant.
+    /// It applies to the loaded component: if several tenants share it, one tenant can disable it
+    /// for all. To prevent that, load it once for each tenant.
     pub fn quarantine_after(mut self, panics: impl Into<Option<NonZero<u32>>>) -> Self {
         self.panics = panics.into();
         self
     }
 
-    /// Stores compiled components in this directory. Its permissions are set so that only this user has access.
+    /// Stores compiled components in this directory. Its permissions are set so that only this user
+    /// has access.
     pub fn cache(mut self, dir: impl Into<PathBuf>) -> Self {
         self.cache = Some(dir.into());
         self
     }
 
-    /// Sets how many bytes of disk the cache can take, for all engines that share the directory. The entries that were
-    /// not used for the longest time are removed first. A component that is larger than the whole cache is not stored.
+    /// Sets how many bytes of disk the cache can take, for all engines that share the directory.
+    /// The entries that were not used for the longest time are removed first. A component that is
+    /// larger than the whole cache is not stored.
     pub fn cache_bytes(mut self, most: u64) -> Self {
         self.cache_bytes = most;
         self
     }
 
-    /// Compiles in child processes: `program` is started with `arguments` and one more argument, the order, which it
-    /// must pass to [`compile_worker`](crate::compile_worker). Without this, components are compiled in this process,
-    /// and a hostile component can keep a thread busy for hours. [`DEFAULT_COMPILE_TIME`] is a good `limit`.
+    /// Compiles in child processes: `program` is started with `arguments` and one more argument,
+    /// the order, which it must pass to [`compile_worker`](crate::compile_worker). Without this,
+    /// components are compiled in this process, and a hostile component can keep a thread busy for
+    /// hours. [`DEFAULT_COMPILE_TIME`] is a good `limit`.
     ///
     /// # Units
-    /// `limit` is the CPU time of one compilation, rounded down to whole seconds, and at least one second. Optimising
-    /// is a separate compilation; in the background it can use twice as much.
+    /// `limit` is the CPU time of one compilation, rounded down to whole seconds, and at least one
+    /// second. Optimising is a separate compilation; in the background it can use twice as much.
     pub fn compile_in(
         mut self,
         program: impl Into<PathBuf>,
@@ -235,16 +244,16 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets how many components of each tenant are compiled per minute; at least 1. After a minute without a
-    /// compilation, that many can be compiled at once. It applies to
+    /// Sets how many components of each tenant are compiled per minute; at least 1. After a minute
+    /// without a compilation, that many can be compiled at once. It applies to
     /// [`Component::load_for`](crate::Component::load_for) only.
     pub fn compiles_per_minute(mut self, most: u32) -> Self {
         self.compiles = most;
         self
     }
 
-    /// Sets the clock for the minute of [`compiles_per_minute`](Self::compiles_per_minute) and the hour of
-    /// [`quarantine_after`](Self::quarantine_after).
+    /// Sets the clock for the minute of [`compiles_per_minute`](Self::compiles_per_minute) and the
+    /// hour of [`quarantine_after`](Self::quarantine_after).
     pub fn quota_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.quota_clock = clock;
         self
@@ -268,30 +277,33 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets the store for the keys and values of tools. Without a store, granted keys are unavailable.
+    /// Sets the store for the keys and values of tools. Without a store, granted keys are
+    /// unavailable.
     pub fn keys(mut self, store: impl KeyStore) -> Self {
         self.world.keys = Some(Arc::new(store));
         self
     }
 
-    /// Stores the usage of each writable granted directory here, for this user only. Processes that name the same
-    /// directory share its quota exactly; without it, each process has a quota of its own. In a
-    /// [`WorkerProcess`](crate::WorkerProcess), name the same directory in each worker. The files can be deleted while no process
-    /// uses them: then the next process counts again.
+    /// Stores the usage of each writable granted directory here, for this user only. Processes that
+    /// name the same directory share its quota exactly; without it, each process has a quota of its
+    /// own. In a [`WorkerProcess`](crate::WorkerProcess), name the same directory in each worker.
+    /// The files can be deleted while no process uses them: then the next process counts again.
     pub fn directory_counts(mut self, dir: impl Into<PathBuf>) -> Self {
         self.world.counts = Some(dir.into());
         self
     }
 
-    /// Sets how many files and directories of the host the cells of this engine can have open; the calls of one tenant
-    /// have at most half of them. A tool that opens one more gets an error. Default: half of the file descriptors that
-    /// the process could open when its first engine was built, for all engines together.
+    /// Sets how many files and directories of the host the cells of this engine can have open; the
+    /// calls of one tenant have at most half of them. A tool that opens one more gets an error.
+    /// Default: half of the file descriptors that the process could open when its first engine was
+    /// built, for all engines together.
     pub fn open_files(mut self, most: usize) -> Self {
         self.world.descriptors = Descriptors::new(most);
         self
     }
 
-    /// Stops the clocks during each call: they tell the time of its start. Sleeping still takes its time.
+    /// Stops the clocks during each call: they tell the time of its start. Sleeping still takes its
+    /// time.
     pub fn frozen_clock(mut self) -> Self {
         self.world.time.pace = Pace::Frozen;
         self
@@ -303,31 +315,35 @@ impl EngineBuilder {
         self
     }
 
-    /// Runs tools without effects, and records what they ask for. Grant an empty directory as `/` to record the paths
-    /// of files.
+    /// Runs tools without effects, and records what they ask for. Grant an empty directory as `/`
+    /// to record the paths of files.
     ///
-    /// - A granted request that only reads, without a secret, is sent. Any other request is answered with status 200 and the JSON
-    ///   text `{}`, whether it is granted or not.
-    /// - Keys are kept in memory; the store is empty at first. There are no secrets. Directories are those that are granted.
-    /// - What the definition of a tool declares, and the overlays of tenants and calls, are enforced as in a real run.
+    /// - A granted request that only reads, without a secret, is sent. Any other request is
+    ///   answered with status 200 and the JSON text `{}`, whether it is granted or not.
+    /// - Keys are kept in memory; the store is empty at first. There are no secrets. Directories
+    ///   are those that are granted.
+    /// - What the definition of a tool declares, and the overlays of tenants and calls, are
+    ///   enforced as in a real run.
     pub fn dry_run(mut self, recorder: Recorder) -> Self {
         self.world.recorder = Some(recorder);
         self
     }
 
-    /// Derives each call's random numbers from this seed and the call's id, for runs that are to be repeated exactly.
-    /// They are then predictable. Without a seed they come from the operating system, anew for each cell.
+    /// Derives each call's random numbers from this seed and the call's id, for runs that are to be
+    /// repeated exactly. They are then predictable. Without a seed they come from the operating
+    /// system, anew for each cell.
     pub fn seed(mut self, seed: u64) -> Self {
         self.world.seed = Some(seed);
         self
     }
 
-    /// Builds the engine. From then on, a write beyond the file-size limit of the process fails instead of ending the
-    /// process: see [`survive_file_size_limit`](crate::survive_file_size_limit).
+    /// Builds the engine. From then on, a write beyond the file-size limit of the process fails
+    /// instead of ending the process: see
+    /// [`survive_file_size_limit`](crate::survive_file_size_limit).
     ///
     /// # Errors
-    /// [`Error::is_environment`] if the machine cannot run it, if the number of cells is zero or above [`MAX_CELLS`],
-    /// or if the cache directory cannot be used.
+    /// [`Error::is_environment`] if the machine cannot run it, if the number of cells is zero or
+    /// above [`MAX_CELLS`], or if the cache directory cannot be used.
     pub fn build(self) -> Result<Engine, Error> {
         if !(1..=MAX_CELLS).contains(&self.cells) {
             return Err(Error::engine(format!(

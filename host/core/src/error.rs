@@ -13,7 +13,8 @@ const LISTED: usize = 20;
 /// Characters of an unknown name that the error's text repeats.
 const SHOWN: usize = 80;
 
-/// An error of the set-up: an engine that was not built, a component that was not loaded, a run that did not start.
+/// An error of the set-up: an engine that was not built, a component that was not loaded, a run
+/// that did not start.
 ///
 /// A failed call is not an `Error`, but part of its [`Completion`](crate::Completion).
 #[derive(Debug)]
@@ -265,7 +266,8 @@ impl Error {
         }
     }
 
-    /// A [`WorkerProcess`](crate::WorkerProcess) started, but could not load the tools: see the error's source.
+    /// A [`WorkerProcess`](crate::WorkerProcess) started, but could not load the tools: see the
+    /// error's source.
     #[must_use]
     pub fn is_worker(&self) -> bool {
         matches!(self.kind, Kind::Worker)
@@ -299,8 +301,8 @@ impl Error {
         }
     }
 
-    /// Something of this machine cannot be used: the engine cannot be set up, all cells are busy, or the cache, the sealing
-    /// key or a store cannot be used.
+    /// Something of this machine cannot be used: the engine cannot be set up, all cells are busy,
+    /// or the cache, the sealing key or a store cannot be used.
     #[must_use]
     pub fn is_environment(&self) -> bool {
         matches!(

@@ -1,8 +1,8 @@
 //! The events of a call, which an observer receives while it runs.
 //!
 //! In: the executor and the cell. Out: [`Event`]s at an [`EventSink`].
-//! Invariants: per call `Started`, then any number of `Progress` and `Log`, then exactly one `Completed`, also when the
-//! call was cancelled or something panicked.
+//! Invariants: per call `Started`, then any number of `Progress` and `Log`, then exactly one
+//! `Completed`, also when the call was cancelled or something panicked.
 
 mod written;
 
@@ -19,8 +19,8 @@ use crate::usage::Usage;
 
 /// One event of one call.
 ///
-/// `Started` comes first, then any number of `Progress`, `Log` and `Denied`, then exactly one `Completed`. `docs/events.md`
-/// lists all events with examples.
+/// `Started` comes first, then any number of `Progress`, `Log` and `Denied`, then exactly one
+/// `Completed`. `docs/events.md` lists all events with examples.
 ///
 /// # Shape
 /// As JSON: `{"type": "tool_execution_started" | "tool_progress" | "tool_log" | "tool_denied" |
@@ -63,7 +63,8 @@ pub enum Event {
         /// The line.
         message: String,
     },
-    /// The tool requested something that it is not granted. The request failed, and the call continues.
+    /// The tool requested something that it is not granted. The request failed, and the call
+    /// continues.
     #[serde(rename = "tool_denied")]
     Denied {
         /// The call.
@@ -82,7 +83,8 @@ pub enum Event {
         result: CallResult,
         /// What it used.
         usage: Usage,
-        /// The call whose tool made this one, if a tool did. What this call used is part of what that one used.
+        /// The call whose tool made this one, if a tool did. What this call used is part of what
+        /// that one used.
         #[serde(skip_serializing_if = "Option::is_none")]
         parent: Option<String>,
     },
@@ -233,7 +235,8 @@ impl CallEvents {
         });
     }
 
-    /// Sends an event of a call that still runs. A guest that was killed may speak for a tick longer: no observer hears it.
+    /// Sends an event of a call that still runs. A guest that was killed may speak for a tick
+    /// longer: no observer hears it.
     pub(crate) fn emit(&self, event: impl FnOnce() -> Event) {
         self.at_stage(|stage| {
             if *stage == Stage::Open {

@@ -1,9 +1,10 @@
 //! One call, from a model's words to a completion.
 //!
-//! In: a [`Tool`], a [`ToolCall`], [`CallOptions`]. Out: a [`Completion`], always.
-//! The pipe: resolve → validate → (handler: admit → cell → guest) → check the answer → receipt.
-//! Invariants: never fails and never panics; consults no registry, invents no ids; exactly one terminal event per call,
-//! also when the future is dropped; under a sealer no state of a question leaves unsealed, and none comes in unopened.
+//! In: a [`Tool`], a [`ToolCall`], [`CallOptions`]. Out: a [`Completion`], always. The pipe:
+//! resolve → validate → (handler: admit → cell → guest) → check the answer → receipt.
+//! Invariants: never fails and never panics; consults no registry, invents no ids; exactly one
+//! terminal event per call, also when the future is dropped; under a sealer no state of a question
+//! leaves unsealed, and none comes in unopened.
 
 mod checking;
 mod checks;
@@ -49,10 +50,11 @@ const CANCELLED: ToolError = ToolError::HandlerExit(Exit::Cancelled);
 /// Makes calls. Cheap to clone.
 ///
 /// # Defaults
-/// [`Limits::default`] (in a run the run's own time, see [`Runner::with_executor`](crate::Runner::with_executor)), no observer,
-/// questions sealed with a key that the process generates and does not store. After a restart its open questions cannot be
-/// answered; nor can another process answer them. Use [`with_sealer`](Self::with_sealer) with a key that is kept, such as
-/// [`Sealer::kept_in`], where they should be.
+/// [`Limits::default`] (in a run the run's own time, see
+/// [`Runner::with_executor`](crate::Runner::with_executor)), no observer, questions sealed with a
+/// key that the process generates and does not store. After a restart its open questions cannot be
+/// answered; nor can another process answer them. Use [`with_sealer`](Self::with_sealer) with a key
+/// that is kept, such as [`Sealer::kept_in`], where they should be.
 #[derive(Debug, Clone, Default)]
 pub struct Executor {
     /// What the embedder has set.
@@ -90,7 +92,8 @@ impl Executor {
         self.limits.unwrap_or_default()
     }
 
-    /// The same for a run: without limits of the embedder's, a call's time is for the run alone to say.
+    /// The same for a run: without limits of the embedder's, a call's time is for the run alone to
+    /// say.
     pub(crate) fn of_a_run(mut self) -> Self {
         self.limits.get_or_insert_with(|| Limits::default().with_timeout(Duration::MAX));
         self
@@ -98,9 +101,10 @@ impl Executor {
 
     /// Defines a tenant: its limits and its overlay narrow every call for it.
     ///
-    /// Once any tenant is defined, a call for an unknown tenant is refused ([`Refusal::UnknownTenant`]), because nothing would
-    /// narrow it. So is a call without a tenant ([`Refusal::NoTenant`]), unless [`with_untenanted`](Self::with_untenanted)
-    /// allows it. If no tenant is defined, calls for all tenants run with the executor's own limits.
+    /// Once any tenant is defined, a call for an unknown tenant is refused
+    /// ([`Refusal::UnknownTenant`]), because nothing would narrow it. So is a call without a tenant
+    /// ([`Refusal::NoTenant`]), unless [`with_untenanted`](Self::with_untenanted) allows it. If no
+    /// tenant is defined, calls for all tenants run with the executor's own limits.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -153,17 +157,18 @@ impl Executor {
         self
     }
 
-    /// Seals every question: its `state` becomes a text that only this key can open, also if the tool left no state. A
-    /// call with an answer must bring that text back in time, for the same tenant, the same tool in the same version,
-    /// and the same arguments. Otherwise it is refused, and the refusal says why. Source: docs/contract.md, section 7.
+    /// Seals every question: its `state` becomes a text that only this key can open, also if the
+    /// tool left no state. A call with an answer must bring that text back in time, for the same
+    /// tenant, the same tool in the same version, and the same arguments. Otherwise it is refused,
+    /// and the refusal says why. Source: docs/contract.md, section 7.
     #[must_use]
     pub fn with_sealer(mut self, sealer: Sealer) -> Self {
         self.sealing = Sealing::Given(sealer);
         self
     }
 
-    /// Seals no question: what a tool leaves goes to the client as it is, and what comes back with an answer goes to the tool
-    /// unchecked. Only for clients that are all trusted.
+    /// Seals no question: what a tool leaves goes to the client as it is, and what comes back with
+    /// an answer goes to the tool unchecked. Only for clients that are all trusted.
     #[must_use]
     pub fn without_sealer(mut self) -> Self {
         self.sealing = Sealing::Off;
@@ -177,14 +182,15 @@ impl Executor {
         self
     }
 
-    /// Calls this tool, and counts the call in the tool's statistics. A failed call is part of the completion. The
-    /// call's name is not compared with the tool's: the handler and the completion get the tool's name. Blank arguments
-    /// count as `{}`, because that is what providers send for a tool without parameters. To end the call early and get
-    /// its completion, raise [`abort`](CallOptions::abort) of the options.
+    /// Calls this tool, and counts the call in the tool's statistics. A failed call is part of the
+    /// completion. The call's name is not compared with the tool's: the handler and the completion
+    /// get the tool's name. Blank arguments count as `{}`, because that is what providers send for
+    /// a tool without parameters. To end the call early and get its completion, raise
+    /// [`abort`](CallOptions::abort) of the options.
     ///
     /// # Cancel safety
-    /// When dropped, the guest stops at its next tick, everything it held is released, and observers get a completion
-    /// with `handler_exit`, status `cancelled`.
+    /// When dropped, the guest stops at its next tick, everything it held is released, and
+    /// observers get a completion with `handler_exit`, status `cancelled`.
     pub async fn call(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
         let counting = Counting::new(tool.counters());
         counting.end(self.uncounted(tool, call, options).await)
@@ -244,7 +250,8 @@ impl Executor {
         terminal.close(result)
     }
 
-    /// What the caller is told: a caller that must not see the tool does not learn what it would have taken.
+    /// What the caller is told: a caller that must not see the tool does not learn what it would
+    /// have taken.
     async fn told(&self, tool: &Tool, refused: NotMade, invocation: &Invocation) -> NotMade {
         match refused {
             NotMade::Refused(refusal) if is_of_any_tool(&refusal, invocation) => refusal.into(),
@@ -253,7 +260,8 @@ impl Executor {
         }
     }
 
-    /// The same for the end of a call that failed: perhaps before the tool could say that its caller must not see it.
+    /// The same for the end of a call that failed: perhaps before the tool could say that its
+    /// caller must not see it.
     async fn ended(&self, tool: &Tool, result: CallResult, invocation: &Invocation) -> CallResult {
         let is_known = match &result {
             CallResult::Outcome(_) => true,
@@ -284,7 +292,8 @@ impl Executor {
         }
     }
 
-    /// The end of a call that is not made, because its caller has ended it: cancelled, with its events.
+    /// The end of a call that is not made, because its caller has ended it: cancelled, with its
+    /// events.
     pub(crate) fn not_made(&self, tool: &Tool, call: ToolCall, options: CallOptions) -> Completion {
         let (invocation, _) = self.arrived(tool, call, options, None);
         Terminal::open(tool, invocation).close(CallResult::ToolError(CANCELLED))
@@ -327,7 +336,8 @@ impl Executor {
         }
         let overlays =
             Overlays { tenant: tenant.and_then(|tenant| tenant.overlay.clone()), call: overlay };
-        // The caller resolved the name, perhaps an alias, to this tool: what was checked is what runs.
+        // The caller resolved the name, perhaps an alias, to this tool: what was checked is what
+        // runs.
         call.name.clone_from(&tool.definition().name);
         call.arguments = or_empty_object(call.arguments);
         let invocation = Invocation {
@@ -356,8 +366,8 @@ impl Executor {
     }
 }
 
-/// Whether a refusal says nothing of the tool that was called. One for want of a cell does if the call had so little time that it
-/// could not get one.
+/// Whether a refusal says nothing of the tool that was called. One for want of a cell does if the
+/// call had so little time that it could not get one.
 fn is_of_any_tool(refusal: &Refusal, invocation: &Invocation) -> bool {
     match refusal {
         Refusal::Overloaded { .. } => !invocation.remaining().is_zero(),

@@ -44,8 +44,8 @@ pub(crate) fn words(panic: Panic) -> String {
 /// Characters of a panic's message that are kept.
 const MAX_WORDS: usize = 2048;
 
-/// The payload of a panic as text, cut after [`MAX_WORDS`] characters. Rust cannot print a payload of unknown type, so the
-/// common types are tried one by one.
+/// The payload of a panic as text, cut after [`MAX_WORDS`] characters. Rust cannot print a payload
+/// of unknown type, so the common types are tried one by one.
 pub(crate) fn text(panic: &(dyn Any + Send)) -> String {
     shown(panic)
         .unwrap_or_else(|| "a payload without text".to_owned())
@@ -77,7 +77,8 @@ fn shown(panic: &(dyn Any + Send)) -> Option<String> {
     None
 }
 
-/// What work on another thread came to. Its panic goes on where it is waited for. None: there is no thread left to do it.
+/// What work on another thread came to. Its panic goes on where it is waited for. None: there is no
+/// thread left to do it.
 pub(crate) fn resumed<T>(done: Result<T, JoinError>) -> Option<T> {
     match done.map_err(JoinError::try_into_panic) {
         Ok(done) => Some(done),

@@ -1,8 +1,11 @@
-//! What a tool may reach: granted by an embedder, narrowed for a tool, and by a tenant's or a call's overlay.
+//! What a tool may reach: granted by an embedder, narrowed for a tool, and by a tenant's or a
+//! call's overlay.
 //!
 //! In: an embedder's choice, or rules in their notation. Out: [`Grants`] and [`Overlay`].
-//! Invariants: the default grants nothing; an overlay only narrows; a rule that would match everything is refused.
-//! Not here: whether a request is within the rules (`rights`), how much may be used ([`Limits`](crate::Limits)).
+//! Invariants: the default grants nothing; an overlay only narrows; a rule that would match
+//! everything is refused.
+//! Not here: whether a request is within the rules (`rights`), how much may be used
+//! ([`Limits`](crate::Limits)).
 
 pub(crate) mod addresses;
 mod http;
@@ -61,7 +64,8 @@ impl Access {
         }
     }
 
-    /// The access that a rule begins with, and the rest of the rule. `missing` is the error of a rule without a rest.
+    /// The access that a rule begins with, and the rest of the rule. `missing` is the error of a
+    /// rule without a rest.
     fn before<'a>(
         rule: &'a str,
         missing: &'static str,
@@ -114,8 +118,8 @@ impl BadRule {
     }
 }
 
-/// What a component is granted. Pass it to [`Component::load_with`](crate::Component::load_with); a tool may use what it also
-/// declares.
+/// What a component is granted. Pass it to [`Component::load_with`](crate::Component::load_with); a
+/// tool may use what it also declares.
 ///
 /// ```
 /// use toolcell::{Access, Directory, Grants, HttpRule, KeyRule, Method, Placed, SecretUse, Target};
@@ -140,8 +144,8 @@ impl BadRule {
 pub struct Grants {
     /// Directories of the host.
     pub directories: Vec<Directory>,
-    /// The quota of an empty directory `/scratch` for each call, which is removed after the call. `None`: no such
-    /// directory.
+    /// The quota of an empty directory `/scratch` for each call, which is removed after the call.
+    /// `None`: no such directory.
     pub scratch: Option<Room>,
     /// The requests that are allowed.
     pub http: Vec<HttpRule>,
@@ -149,16 +153,19 @@ pub struct Grants {
     pub environment: BTreeMap<String, String>,
     /// Secrets that the host puts into requests, by the name under which the tool asks for them.
     pub secrets: BTreeMap<String, SecretUse>,
-    /// Names of secrets whose values the tool can read. It can send such a value to every server that it is granted.
+    /// Names of secrets whose values the tool can read. It can send such a value to every server
+    /// that it is granted.
     pub reveal: BTreeSet<String>,
     /// The keys of the component's store that it can use.
     pub keys: Vec<KeyRule>,
     /// The other tools that it can call.
     pub invoke: Vec<InvokeRule>,
-    /// The name of the store: all tools of a component, and of components with the same store name, share their keys. `None`:
-    /// the component's digest, so that no other component, not even a new version, can read the keys.
+    /// The name of the store: all tools of a component, and of components with the same store name,
+    /// share their keys. `None`: the component's digest, so that no other component, not even a new
+    /// version, can read the keys.
     pub store: Option<String>,
-    /// What single tools keep of these grants, by the tool's name. A tool that is not named keeps everything.
+    /// What single tools keep of these grants, by the tool's name. A tool that is not named keeps
+    /// everything.
     pub tools: BTreeMap<String, Overlay>,
 }
 
@@ -217,7 +224,8 @@ impl Directory {
     }
 }
 
-/// The quota of a directory. Processes that share their [counts](crate::EngineBuilder::directory_counts) share it.
+/// The quota of a directory. Processes that share their
+/// [counts](crate::EngineBuilder::directory_counts) share it.
 ///
 /// # Defaults
 /// [`DEFAULT_DIRECTORY_BYTES`], [`DEFAULT_DIRECTORY_FILES`].
@@ -239,7 +247,8 @@ impl Default for Room {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SecretUse {
-    /// The requests that the secret can be put into. They need a grant of their own in [`Grants::http`].
+    /// The requests that the secret can be put into. They need a grant of their own in
+    /// [`Grants::http`].
     pub bound_to: HttpRule,
     /// How the host puts it into a request.
     pub placed: Placed,
@@ -279,7 +288,8 @@ pub enum Placed {
 /// Narrows the rights of a tool: for an operator, a tenant or a call.
 ///
 /// # Defaults
-/// Nothing is narrowed. A field that is `None` narrows nothing; an empty list takes everything of its kind away.
+/// Nothing is narrowed. A field that is `None` narrows nothing; an empty list takes everything of
+/// its kind away.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Overlay {

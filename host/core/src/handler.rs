@@ -1,8 +1,9 @@
 //! Handlers: the code that runs for a tool.
 //!
-//! In: an [`Invocation`], already checked against the tool's schema. Out: a [`CallResult`]. The handlers are a
-//! component's export (`wasm`), an async closure (`native`) and a plain closure (`blocking`). A `retry`, a `breaker`
-//! and any other [`Middleware`](crate::Middleware) wrap a handler.
+//! In: an [`Invocation`], already checked against the tool's schema. Out: a [`CallResult`]. The
+//! handlers are a component's export (`wasm`), an async closure (`native`) and a plain closure
+//! (`blocking`). A `retry`, a `breaker` and any other [`Middleware`](crate::Middleware) wrap a
+//! handler.
 
 mod arguments;
 mod sub_call;
@@ -40,21 +41,24 @@ pub type VisibleFuture<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 pub type ValidateFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Vec<Fault>, ToolError>> + Send + 'a>>;
 
-/// The code of a tool. The executor checks the call before, enforces the deadline, and makes the receipt.
+/// The code of a tool. The executor checks the call before, enforces the deadline, and makes the
+/// receipt.
 pub trait Handler: Send + Sync + 'static {
     /// Answers one call.
     ///
-    /// It must not block its thread: while it does, the deadline cannot be enforced, and the other calls of its run
-    /// cannot continue. Use [`Tool::native_blocking`](crate::Tool::native_blocking) for code that blocks. A panic in it
+    /// It must not block its thread: while it does, the deadline cannot be enforced, and the other
+    /// calls of its run cannot continue. Use
+    /// [`Tool::native_blocking`](crate::Tool::native_blocking) for code that blocks. A panic in it
     /// ends this call only.
     ///
     /// # Cancel safety
-    /// The future is dropped at the deadline, when the caller ends the call by force, and when the caller drops the
-    /// call. It must release everything then.
+    /// The future is dropped at the deadline, when the caller ends the call by force, and when the
+    /// caller drops the call. It must release everything then.
     fn call(&self, invocation: Arc<Invocation>) -> HandlerFuture<'_>;
 
-    /// Whether the tool is offered in the invocation's context. The arguments are those of a call, before they are
-    /// checked against the schema, or `null` for a list. [`call`](Self::call) must check this by itself.
+    /// Whether the tool is offered in the invocation's context. The arguments are those of a call,
+    /// before they are checked against the schema, or `null` for a list. [`call`](Self::call) must
+    /// check this by itself.
     ///
     /// # Defaults
     /// Yes.
@@ -65,8 +69,8 @@ pub trait Handler: Send + Sync + 'static {
         Box::pin(std::future::ready(true))
     }
 
-    /// All faults that the handler finds in arguments that fit the schema. It is for a check without a call:
-    /// [`call`](Self::call) must check this by itself.
+    /// All faults that the handler finds in arguments that fit the schema. It is for a check
+    /// without a call: [`call`](Self::call) must check this by itself.
     ///
     /// # Defaults
     /// No faults.
@@ -80,12 +84,14 @@ pub trait Handler: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    /// The digest of the handler's code, if it has one. The answer to a question is accepted only by the same code.
+    /// The digest of the handler's code, if it has one. The answer to a question is accepted only
+    /// by the same code.
     fn digest(&self) -> Option<&str> {
         None
     }
 
-    /// Whether the tool is [`visible`](Self::visible) in every context, so that `visible` need not be called.
+    /// Whether the tool is [`visible`](Self::visible) in every context, so that `visible` need not
+    /// be called.
     ///
     /// # Defaults
     /// No.
@@ -93,8 +99,9 @@ pub trait Handler: Send + Sync + 'static {
         false
     }
 
-    /// Whether the handler reads [`Invocation::arguments`]. If so, the parsed arguments are kept until the call ends.
-    /// Return `false` if the handler only passes on the text: a parsed tree takes many times the memory of its text.
+    /// Whether the handler reads [`Invocation::arguments`]. If so, the parsed arguments are kept
+    /// until the call ends. Return `false` if the handler only passes on the text: a parsed tree
+    /// takes many times the memory of its text.
     ///
     /// # Defaults
     /// Yes.
@@ -102,9 +109,9 @@ pub trait Handler: Send + Sync + 'static {
         true
     }
 
-    /// Whether the handler watches the deadline by itself and answers with an error after it. The executor then waits a
-    /// moment longer for that error, which can say how the time was spent. Any other handler is dropped at the
-    /// deadline.
+    /// Whether the handler watches the deadline by itself and answers with an error after it. The
+    /// executor then waits a moment longer for that error, which can say how the time was spent.
+    /// Any other handler is dropped at the deadline.
     ///
     /// # Defaults
     /// No.
@@ -171,8 +178,9 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// The call's arguments as a tree: an object that fits the tool's schema. A whole number that neither a 64-bit type nor a
-    /// double holds exactly is a string with all its digits; the text as it came is `call.arguments`. For a handler without
+    /// The call's arguments as a tree: an object that fits the tool's schema. A whole number that
+    /// neither a 64-bit type nor a double holds exactly is a string with all its digits; the text
+    /// as it came is `call.arguments`. For a handler without
     /// [`reads_arguments`](Handler::reads_arguments), the text is parsed at the first use.
     #[must_use]
     pub fn arguments(&self) -> &Value {
@@ -210,9 +218,9 @@ impl Invocation {
         self.limits.timeout.saturating_sub(self.started.elapsed())
     }
 
-    /// The same call with other arguments, as JSON text, and with files that the tool can read if it is a component. For a
-    /// [`Middleware`](crate::Middleware) that replaces references in the arguments by the paths of files. The arguments are
-    /// not checked again.
+    /// The same call with other arguments, as JSON text, and with files that the tool can read if
+    /// it is a component. For a [`Middleware`](crate::Middleware) that replaces references in the
+    /// arguments by the paths of files. The arguments are not checked again.
     #[must_use]
     pub fn with_files(&self, arguments: impl Into<String>, files: CallFiles) -> Self {
         let ToolCall { id, name, .. } = &self.call;
@@ -233,8 +241,8 @@ impl Invocation {
         self.events.emit(|| Event::Progress { id: self.call.id.clone(), done, total, message });
     }
 
-    /// Tells observers that the tool asked for what it may not have. It may ask often: of what is over the bound they hear
-    /// that there is more.
+    /// Tells observers that the tool asked for what it may not have. It may ask often: of what is
+    /// over the bound they hear that there is more.
     pub(crate) fn denied(&self, denial: &Denial) {
         match self.meter.denials.fetch_add(1, Ordering::Relaxed) {
             ..MAX_DENIALS => self
@@ -248,13 +256,15 @@ impl Invocation {
         }
     }
 
-    /// Tells observers that a request of the tool's looks as if it carried a secret of a well-known kind. At most a few times
-    /// per request, and so outside of the limit that the tool could use up before.
+    /// Tells observers that a request of the tool's looks as if it carried a secret of a well-known
+    /// kind. At most a few times per request, and so outside of the limit that the tool could use
+    /// up before.
     pub(crate) fn seems_to_carry(&self, kind: &str) {
         self.noted(LogLevel::Warn, format!("a request of the tool seems to carry {kind}"));
     }
 
-    /// Tells observers something that the host has to say about the call. Outside of the limit that the tool could use up.
+    /// Tells observers something that the host has to say about the call. Outside of the limit that
+    /// the tool could use up.
     pub(crate) fn noted(&self, level: LogLevel, message: String) {
         self.events.emit(|| Event::Log {
             id: self.call.id.clone(),
@@ -308,8 +318,8 @@ impl Invocation {
         }
     }
 
-    /// An attempt at the call, after this many have failed: with the call's budget, observer and receipt, and its deadline
-    /// or this much time from now, whichever is sooner.
+    /// An attempt at the call, after this many have failed: with the call's budget, observer and
+    /// receipt, and its deadline or this much time from now, whichever is sooner.
     pub(crate) fn attempt_after(&self, failed: u32, time: Option<Duration>) -> Self {
         let (started, timeout) = match time {
             Some(time) => (Instant::now(), time.min(self.remaining())),
@@ -347,7 +357,8 @@ mod tests {
     use super::*;
     use crate::rights::Layer;
 
-    /// Denials and the log have bounds of their own: seen to fail with the rest of the denials counted as lost log.
+    /// Denials and the log have bounds of their own: seen to fail with the rest of the denials
+    /// counted as lost log.
     #[test]
     fn of_many_denials_the_rest_is_told_in_one_word() {
         let heard = Arc::new(Mutex::new(Vec::new()));

@@ -1,8 +1,9 @@
 //! One JSON value as text, known to be valid and not nested too deep.
 //!
-//! In: text of a model, a guest or a native handler. Out: [`Json`], or the [`JsonFault`] that says where it breaks.
-//! Invariants: a `Json` always holds valid JSON of at most [`MAX_DEPTH`] levels and [`MAX_NODES`] values, unless an embedder
-//! made it from a tree; its text is what its maker wrote.
+//! In: text of a model, a guest or a native handler. Out: [`Json`], or the [`JsonFault`] that says
+//! where it breaks.
+//! Invariants: a `Json` always holds valid JSON of at most [`MAX_DEPTH`] levels and [`MAX_NODES`]
+//! values, unless an embedder made it from a tree; its text is what its maker wrote.
 //! Not here: sizes ([`Limits`](crate::Limits)) and schemas.
 
 pub(crate) mod canonical;
@@ -19,12 +20,13 @@ use serde_json::value::RawValue;
 pub(crate) use exact::{exact, fits, scalars};
 pub(crate) use strict::{Size, check, measure, parse_measured, parse_strict, parse_within};
 
-/// How many arrays and objects may stand inside each other. The parser's own recursion bound: deeper text is refused
-/// before it can exhaust a stack.
+/// How many arrays and objects may stand inside each other. The parser's own recursion bound:
+/// deeper text is refused before it can exhaust a stack.
 pub const MAX_DEPTH: usize = 127;
 
-/// Values that one JSON text may hold: every object, array, string, number, boolean and null counts as one. A tree takes up
-/// to 700 bytes for an object with one member, so the tree of the worst text takes some 35 MB.
+/// Values that one JSON text may hold: every object, array, string, number, boolean and null counts
+/// as one. A tree takes up to 700 bytes for an object with one member, so the tree of the worst
+/// text takes some 35 MB.
 pub const MAX_NODES: usize = 100_000;
 
 /// One JSON value (RFC 8259). Cheap to pass on: the text is kept, not a tree.
@@ -38,9 +40,11 @@ impl Json {
     /// Checks `text` and keeps it.
     ///
     /// # Errors
-    /// [`JsonFault`] when the text is not one JSON value, nests deeper than [`MAX_DEPTH`] or holds more than [`MAX_NODES`].
+    /// [`JsonFault`] when the text is not one JSON value, nests deeper than [`MAX_DEPTH`] or holds
+    /// more than [`MAX_NODES`].
     pub fn parse(text: String) -> Result<Self, JsonFault> {
-        // The parser that keeps text lets through what no tree can hold; this one means what the checks will see.
+        // The parser that keeps text lets through what no tree can hold; this one means what the
+        // checks will see.
         check(&text)?;
         RawValue::from_string(text).map(Self).map_err(|error| JsonFault::syntax(&error))
     }
@@ -53,8 +57,8 @@ impl Json {
         check(text)
     }
 
-    /// Checks `text` as [`parse`](Self::parse) does, and returns it as a tree. Faster than [`parse`](Self::parse) and
-    /// [`to_value`](Self::to_value).
+    /// Checks `text` as [`parse`](Self::parse) does, and returns it as a tree. Faster than
+    /// [`parse`](Self::parse) and [`to_value`](Self::to_value).
     ///
     /// # Errors
     /// Those of [`parse`](Self::parse).
@@ -84,12 +88,13 @@ impl Json {
     /// [`to_exact_value`](Self::to_exact_value).
     #[must_use]
     pub fn to_value(&self) -> Value {
-        // Only what an embedder made from a tree of its own can fail here: by its depth, or a member that the parser reserves.
+        // Only what an embedder made from a tree of its own can fail here: by its depth, or a
+        // member that the parser reserves.
         parse_measured(self.as_str()).unwrap_or(Value::Null)
     }
 
-    /// The value as a tree, in which a whole number that neither a 64-bit type nor a double holds exactly is a string with
-    /// all its digits.
+    /// The value as a tree, in which a whole number that neither a 64-bit type nor a double holds
+    /// exactly is a string with all its digits.
     #[must_use]
     pub fn to_exact_value(&self) -> Value {
         parse_measured(&exact(self.as_str(), fits)).unwrap_or(Value::Null)
@@ -104,8 +109,9 @@ impl Json {
 }
 
 impl From<Value> for Json {
-    /// Keeps the tree as text. One that nests deeper than [`MAX_DEPTH`] or holds more than [`MAX_NODES`] values is noticed
-    /// where it is used: a handler's answer with it is an `invalid_return`.
+    /// Keeps the tree as text. One that nests deeper than [`MAX_DEPTH`] or holds more than
+    /// [`MAX_NODES`] values is noticed where it is used: a handler's answer with it is an
+    /// `invalid_return`.
     fn from(value: Value) -> Self {
         serde_json::value::to_raw_value(&value).map_or_else(|_| Self::null(), Self)
     }
@@ -151,8 +157,8 @@ pub(crate) fn present<'de, D: Deserializer<'de>>(
     Json::deserialize(deserializer).map(Some)
 }
 
-/// Whether a tree is nested deeper than [`MAX_DEPTH`]. Without recursion: such a tree is no text yet, and to write it could
-/// exhaust the stack.
+/// Whether a tree is nested deeper than [`MAX_DEPTH`]. Without recursion: such a tree is no text
+/// yet, and to write it could exhaust the stack.
 pub(crate) fn is_too_deep(tree: &Value) -> bool {
     let mut open = vec![(tree, 0)];
     while let Some((value, outside)) = open.pop() {
@@ -203,7 +209,8 @@ pub enum JsonFault {
 }
 
 impl JsonFault {
-    /// The parser's words, but for a word of its own code: a text that begins like `null` and goes on otherwise.
+    /// The parser's words, but for a word of its own code: a text that begins like `null` and goes
+    /// on otherwise.
     pub(crate) fn syntax(error: &serde_json::Error) -> Self {
         let message = error.to_string().replace("expected ident", "expected a value");
         Self::Syntax { message, line: error.line(), column: error.column() }

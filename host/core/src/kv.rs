@@ -1,9 +1,10 @@
 //! The stored keys of components: values with a time to live and a version, within a quota.
 //!
 //! In: a namespace, a key, a value. Out: [`KeyStore`], implemented by [`SqliteStore`].
-//! Invariants: every operation takes a [`Namespace`], so that no tool reaches the keys of another component or tenant; an
-//! acknowledged write is durable; a write beyond the quota is refused and changes nothing. Not here: whether a tool may
-//! use a key (`rights`), and how much of what it read a call may hold.
+//! Invariants: every operation takes a [`Namespace`], so that no tool reaches the keys of another
+//! component or tenant; an acknowledged write is durable; a write beyond the quota is refused and
+//! changes nothing. Not here: whether a tool may use a key (`rights`), and how much of what it read
+//! a call may hold.
 
 mod namespace;
 mod sqlite;
@@ -49,9 +50,9 @@ impl Default for Quota {
 pub struct Entry {
     /// The value.
     pub data: Vec<u8>,
-    /// The version of the value. Each write of the key gives it a higher one, also after a deletion. Versions of
-    /// different keys are unrelated, except that a namespace whose keys were all deleted goes on above their highest
-    /// version.
+    /// The version of the value. Each write of the key gives it a higher one, also after a
+    /// deletion. Versions of different keys are unrelated, except that a namespace whose keys were
+    /// all deleted goes on above their highest version.
     pub version: u64,
 }
 
@@ -75,10 +76,12 @@ pub enum StoreError {
     /// The quota is used up. The text can be shown to the tool.
     #[error("{0}")]
     OverQuota(String),
-    /// Other processes held the store for too long. Nothing was changed. The text may contain a path.
+    /// Other processes held the store for too long. Nothing was changed. The text may contain a
+    /// path.
     #[error("the store is busy: {0}")]
     Busy(String),
-    /// The disk is full. Nothing was changed, and earlier values are still there. The text may contain a path.
+    /// The disk is full. Nothing was changed, and earlier values are still there. The text may
+    /// contain a path.
     #[error("the store is full: {0}")]
     Full(String),
     /// The store does not work at present. The text is for the operator: it may contain a path.
@@ -88,13 +91,14 @@ pub enum StoreError {
 
 /// A store of keys and values for tools. Implement it to use another database.
 ///
-/// All methods block, possibly on a disk: do not call them on an async thread. Each is one atomic, isolated
-/// transaction.
+/// All methods block, possibly on a disk: do not call them on an async thread. Each is one atomic,
+/// isolated transaction.
 ///
 /// # Errors
-/// Every method can fail with [`StoreError::InvalidKey`], with [`StoreError::Busy`] while other processes use the
-/// store, and with [`StoreError::Unavailable`]; after the latter, a write may or may not have been done. Methods that
-/// write can also fail with [`StoreError::OverQuota`] and [`StoreError::Full`].
+/// Every method can fail with [`StoreError::InvalidKey`], with [`StoreError::Busy`] while other
+/// processes use the store, and with [`StoreError::Unavailable`]; after the latter, a write may or
+/// may not have been done. Methods that write can also fail with [`StoreError::OverQuota`] and
+/// [`StoreError::Full`].
 pub trait KeyStore: Send + Sync + 'static {
     /// The value of a key, or `None` if there is no such key.
     ///
@@ -102,7 +106,8 @@ pub trait KeyStore: Send + Sync + 'static {
     /// As above.
     fn get(&self, namespace: &Namespace, key: &str) -> Result<Option<Entry>, StoreError>;
 
-    /// Stores a value, for ever or for the time `ttl`, and replaces an earlier one. Returns its version.
+    /// Stores a value, for ever or for the time `ttl`, and replaces an earlier one. Returns its
+    /// version.
     ///
     /// # Errors
     /// As above.
@@ -120,8 +125,8 @@ pub trait KeyStore: Send + Sync + 'static {
     /// As above.
     fn delete(&self, namespace: &Namespace, key: &str) -> Result<bool, StoreError>;
 
-    /// Stores a value if the key has the version `expected`, or, for `None`, if the key does not exist. Returns the new
-    /// version, or `None` if nothing was stored.
+    /// Stores a value if the key has the version `expected`, or, for `None`, if the key does not
+    /// exist. Returns the new version, or `None` if nothing was stored.
     ///
     /// # Errors
     /// As above.
@@ -134,10 +139,11 @@ pub trait KeyStore: Send + Sync + 'static {
         ttl: Option<Duration>,
     ) -> Result<Option<u64>, StoreError>;
 
-    /// One page of the keys that begin with `prefix`: the first page, or the page at `cursor`. It has at most `most`
-    /// keys; `most` is raised to one and lowered to [`MAX_KEYS_LISTED`].
+    /// One page of the keys that begin with `prefix`: the first page, or the page at `cursor`. It
+    /// has at most `most` keys; `most` is raised to one and lowered to [`MAX_KEYS_LISTED`].
     ///
-    /// A key that exists while all pages are read is on exactly one of them, whatever is written meanwhile.
+    /// A key that exists while all pages are read is on exactly one of them, whatever is written
+    /// meanwhile.
     ///
     /// # Errors
     /// As above.

@@ -1,12 +1,14 @@
-//! Runs the tools of AI agents safely: a tool is a WebAssembly component written by a stranger, and each call runs in its
-//! own *cell*, a fresh store with fuel, a deadline, a memory bound, and only the rights that were granted.
+//! Runs the tools of AI agents safely: a tool is a WebAssembly component written by a stranger, and
+//! each call runs in its own *cell*, a fresh store with fuel, a deadline, a memory bound, and only
+//! the rights that were granted.
 //!
 //! ```text
 //! ToolCall → resolve → validate → admit → cell → guest → outcome → Completion
 //!                └────────┴─────────┴───────┴───────┴── one event sink all along
 //! ```
 //!
-//! [`Executor::call`] cannot fail: a failed *call* is part of its [`Completion`]; a failed *set-up* is an [`Error`].
+//! [`Executor::call`] cannot fail: a failed *call* is part of its [`Completion`]; a failed *set-up*
+//! is an [`Error`].
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -20,10 +22,11 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Many tools by name: [`Registry`]. Many calls under one policy: [`Runner`], with [`RunOptions`] and [`OnToolError`]. One turn
-//! of an agent loop: [`Stepper`]. Model providers' own formats: [`Provider`]. Questions that travel through a client that is
-//! not trusted: [`Sealer`]. Tools as closures: [`Tool::native`], and
-//! [`Tool::native_blocking`] for those that block. The crate's `examples/` show each.
+//! Many tools by name: [`Registry`]. Many calls under one policy: [`Runner`], with [`RunOptions`]
+//! and [`OnToolError`]. One turn of an agent loop: [`Stepper`]. Model providers' own formats:
+//! [`Provider`]. Questions that travel through a client that is not trusted: [`Sealer`]. Tools as
+//! closures: [`Tool::native`], and [`Tool::native_blocking`] for those that block. The crate's
+//! `examples/` show each.
 
 // -- words: plain data
 mod call;

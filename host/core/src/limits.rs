@@ -12,8 +12,8 @@ use std::time::Duration;
 /// Bytes, unless the field says otherwise.
 ///
 /// # Defaults
-/// [`DEFAULT_FUEL`], [`DEFAULT_TIMEOUT`], [`DEFAULT_MEMORY`], [`DEFAULT_ARGUMENTS`], [`DEFAULT_RESULT`], [`DEFAULT_LOG`],
-/// [`DEFAULT_HOST_CALLS`].
+/// [`DEFAULT_FUEL`], [`DEFAULT_TIMEOUT`], [`DEFAULT_MEMORY`], [`DEFAULT_ARGUMENTS`],
+/// [`DEFAULT_RESULT`], [`DEFAULT_LOG`], [`DEFAULT_HOST_CALLS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -27,7 +27,8 @@ pub struct Limits {
     pub arguments: u64,
     /// Everything that the handler returns, together.
     pub result: u64,
-    /// Log that is kept, in bytes as the tool writes them: `log`, standard output and standard error together.
+    /// Log that is kept, in bytes as the tool writes them: `log`, standard output and standard
+    /// error together.
     pub log: u64,
     /// Calls from the guest into the host.
     pub host_calls: u64,
@@ -37,8 +38,8 @@ pub struct Limits {
 pub const DEFAULT_FUEL: u64 = 10_000_000_000;
 /// Wall time. Source: docs/contract.md, section 3 (`tool_timeout`).
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes. It is enough for a language runtime and its data. Filling it with one instruction takes about 30 ms, which is
-/// the longest time that a guest runs without checking the clock.
+/// Bytes. It is enough for a language runtime and its data. Filling it with one instruction takes
+/// about 30 ms, which is the longest time that a guest runs without checking the clock.
 pub const DEFAULT_MEMORY: u64 = 64 << 20;
 /// Bytes: more than a model writes in one call.
 pub const DEFAULT_ARGUMENTS: u64 = 1 << 20;

@@ -16,14 +16,15 @@ use crate::outcome::{Part, Question};
 
 mod written;
 
-/// The content of the message of a call that waits for a person. Source: docs/contract.md, section 3.
+/// The content of the message of a call that waits for a person. Source: docs/contract.md, section
+/// 3.
 pub const AWAITING_USER: &str = "<awaiting user response>";
 
 /// A tool's message to the model.
 ///
 /// # Shape
-/// As JSON: `{"role": "tool", "tool_call_id", "name", "content", "message"?, "parts"?, "is_error"?, "end_turn"?,
-/// "attributes"?}`.
+/// As JSON: `{"role": "tool", "tool_call_id", "name", "content", "message"?, "parts"?, "is_error"?,
+/// "end_turn"?, "attributes"?}`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct Message {
@@ -109,11 +110,13 @@ impl Serialize for Message {
     }
 }
 
-/// One event of a run. Per call, in this order: `Call(Started)`, any number of `Call(Progress)` and `Call(Log)`,
-/// `Call(Completed)`, and exactly one of `Encoded`, `AskUser` and `Halt`. If the run halted, `Halted` is its last event.
+/// One event of a run. Per call, in this order: `Call(Started)`, any number of `Call(Progress)` and
+/// `Call(Log)`, `Call(Completed)`, and exactly one of `Encoded`, `AskUser` and `Halt`. If the run
+/// halted, `Halted` is its last event.
 ///
 /// # Shape
-/// As JSON: the event itself; its `type` tells which. `Halted` is `{"type": "run_halted", "halt": {"halted_reason", …}}`.
+/// As JSON: the event itself; its `type` tells which. `Halted` is `{"type": "run_halted", "halt":
+/// {"halted_reason", …}}`.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]
@@ -125,7 +128,8 @@ pub enum RunEvent {
         /// How it ended.
         #[serde(flatten)]
         settled: Settled,
-        /// The call's message, the same as in [`RunOutcome`](crate::RunOutcome). Not part of the event's JSON.
+        /// The call's message, the same as in [`RunOutcome`](crate::RunOutcome). Not part of the
+        /// event's JSON.
         #[serde(skip)]
         message: Message,
     },
@@ -146,7 +150,8 @@ fn run_halted<S: Serializer>(halted: &Halted, serializer: S) -> Result<S::Ok, S:
 /// The settled end of a call.
 ///
 /// # Shape
-/// As JSON: `{"type": "tool_result_encoded" | "ask_user_requested" | "tool_halt", …}` with the fields by name.
+/// As JSON: `{"type": "tool_result_encoded" | "ask_user_requested" | "tool_halt", …}` with the
+/// fields by name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type")]
 pub enum Settled {
@@ -231,8 +236,8 @@ impl Serialize for RunFailure {
 /// Why the loop is not to go on, from the halting call that is earliest in the run's input.
 ///
 /// # Shape
-/// As JSON: `{"halted_reason": "ask_user", "pending_question", "pending_tool_call_id", "ask_user_opts", "answer_schema"?,
-/// "state"?}` with the handler's options or `null`, or
+/// As JSON: `{"halted_reason": "ask_user", "pending_question", "pending_tool_call_id",
+/// "ask_user_opts", "answer_schema"?, "state"?}` with the handler's options or `null`, or
 /// `{"halted_reason": REASON, "halt_tool_call_id", "halt_result"}` with the handler's reason, or
 /// `{"halted_reason": "tool_error", "halt_tool_call_id", "on_tool_error_exception"?}`.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use crate::handler::{Handler, HandlerFuture, Invocation, ValidateFuture, VisibleFuture};
 
-/// Runs around each call of a tool's handler: it can answer by itself, call the handler, or change the handler's result.
+/// Runs around each call of a tool's handler: it can answer by itself, call the handler, or change
+/// the handler's result.
 ///
-/// [`Tool::with_middleware`](crate::Tool::with_middleware) adds one. The checks of the call run before it, and the deadline
-/// includes it. Whether the tool is visible, and its own check of arguments, are still asked of the handler.
+/// [`Tool::with_middleware`](crate::Tool::with_middleware) adds one. The checks of the call run
+/// before it, and the deadline includes it. Whether the tool is visible, and its own check of
+/// arguments, are still asked of the handler.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

@@ -14,14 +14,15 @@ const LONGEST: usize = 64;
 /// Candidates that are looked at.
 const CANDIDATES: usize = 256;
 
-/// What separates a name from the namespace that models write before it: `functions.add`, `default_api:add`,
-/// `mcp__calc__add`.
+/// What separates a name from the namespace that models write before it: `functions.add`,
+/// `default_api:add`, `mcp__calc__add`.
 const SEPARATORS: [&str; 4] = [".", ":", "/", "__"];
-/// What begins a mark of a model's own format, which some models write after a name: `add<|channel|>commentary`.
+/// What begins a mark of a model's own format, which some models write after a name:
+/// `add<|channel|>commentary`.
 const MARK: &str = "<|";
 
-/// The candidate that is most similar to `name`, or `None` if none is similar. A candidate after a namespace, or before a
-/// mark of a model's format, is the most similar one.
+/// The candidate that is most similar to `name`, or `None` if none is similar. A candidate after a
+/// namespace, or before a mark of a model's format, is the most similar one.
 #[must_use]
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.split(MARK).next().unwrap_or_default().trim();
@@ -59,9 +60,10 @@ fn endings(name: &str) -> Vec<&str> {
     endings
 }
 
-/// A name reduced to what readers and models notice: without case and separators, and with the same letter for similar
-/// ones (`0` and `o`; `1`, `i` and `l`; `rn` and `m`; `vv` and `w`). Two names with the same outline can be mistaken
-/// for each other. Names are ASCII; the pairs are the ASCII ones in Unicode's list of confusables (UTS 39).
+/// A name reduced to what readers and models notice: without case and separators, and with the same
+/// letter for similar ones (`0` and `o`; `1`, `i` and `l`; `rn` and `m`; `vv` and `w`). Two names
+/// with the same outline can be mistaken for each other. Names are ASCII; the pairs are the ASCII
+/// ones in Unicode's list of confusables (UTS 39).
 #[must_use]
 pub fn outline(name: &str) -> String {
     let mut outline = String::with_capacity(name.len());
@@ -80,7 +82,8 @@ pub fn outline(name: &str) -> String {
     outline
 }
 
-/// The first of these names that can be mistaken for an earlier, different one, and that earlier name.
+/// The first of these names that can be mistaken for an earlier, different one, and that earlier
+/// name.
 #[must_use]
 pub fn look_alike<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<(&'a str, &'a str)> {
     let mut seen = HashMap::new();

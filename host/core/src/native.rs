@@ -1,7 +1,8 @@
 //! An async closure as a handler, in either of two signatures.
 //!
 //! In: a closure of the embedder. Out: a [`Handler`].
-//! Invariants: the executor keeps the deadline for closures that await; one that blocks holds the thread that polls it.
+//! Invariants: the executor keeps the deadline for closures that await; one that blocks holds the
+//! thread that polls it.
 //! Not here: closures that block (`blocking`).
 
 use std::future::Future;
@@ -14,12 +15,14 @@ use crate::call::CallResult;
 use crate::handler::{Handler, HandlerFuture, Invocation};
 use crate::outcome::Outcome;
 
-/// A closure that can answer calls: `f(arguments)` or `f(arguments, invocation)`, returning a future of anything that
-/// becomes an [`Outcome`]: the outcome itself, an [`Output`](crate::Output), a [`Value`], or a `Result` of one of these with
-/// a [`HandlerError`](crate::HandlerError) or any error that implements `Display`, whose text is the message.
+/// A closure that can answer calls: `f(arguments)` or `f(arguments, invocation)`, returning a
+/// future of anything that becomes an [`Outcome`]: the outcome itself, an
+/// [`Output`](crate::Output), a [`Value`], or a `Result` of one of these with a
+/// [`HandlerError`](crate::HandlerError) or any error that implements `Display`, whose text is the
+/// message.
 ///
-/// The arguments are those of [`Invocation::arguments`]: a whole number that a [`Value`] cannot hold exactly is a string with
-/// all its digits.
+/// The arguments are those of [`Invocation::arguments`]: a whole number that a [`Value`] cannot
+/// hold exactly is a string with all its digits.
 ///
 /// Each call runs a clone of the closure, so what it captures is `Clone`: share state by an `Arc`.
 #[diagnostic::on_unimplemented(

@@ -1,8 +1,10 @@
 //! The answer of a handler: ok, error, ask the user, or halt.
 //!
 //! In: the answer of a guest or of a native closure. Out: [`Outcome`].
-//! Invariants: exactly one of four shapes (docs/contract.md, section 2). A handler cannot express the host's own errors.
-//! Not here: [`ToolError`](crate::ToolError), which the host reports if the handler gave no valid answer.
+//! Invariants: exactly one of four shapes (docs/contract.md, section 2). A handler cannot express
+//! the host's own errors.
+//! Not here: [`ToolError`](crate::ToolError), which the host reports if the handler gave no valid
+//! answer.
 
 mod part;
 
@@ -16,21 +18,23 @@ use crate::json::{Json, present};
 
 pub use part::{Media, Part, Resource, ResourceContent};
 
-/// Halt reasons that the host reserves for the agent loop. A handler that uses one gets `invalid_return`, also if it writes it
-/// in other letters or with spaces around it: `Completed`, `completed `.
+/// Halt reasons that the host reserves for the agent loop. A handler that uses one gets
+/// `invalid_return`, also if it writes it in other letters or with spaces around it: `Completed`,
+/// `completed `.
 pub const RESERVED_HALT_REASONS: [&str; 6] =
     ["ask_user", "max_turns", "halt_when", "tool_error", "cancelled", "completed"];
 
-/// The maximum number of parts of one answer. A model reads each as an item, which costs more than its bytes.
+/// The maximum number of parts of one answer. A model reads each as an item, which costs more than
+/// its bytes.
 pub const MAX_PARTS: usize = 100;
 
 /// The answer of a handler.
 ///
 /// # Shape
-/// As JSON: an object with one member:
-/// `{"ok": {"value", "message"?, "parts"?, "end_turn"?, "extensions"?}}`,
-/// `{"error": {"message", "data"?, "retryable"?, "retry_after_ms"?}}`,
-/// `{"ask_user": {"question", "options"?, "answer_schema"?, "state"?}}` or `{"halt": {"reason", "result"}}`.
+/// As JSON: an object with one member: `{"ok": {"value", "message"?, "parts"?, "end_turn"?,
+/// "extensions"?}}`, `{"error": {"message", "data"?, "retryable"?, "retry_after_ms"?}}`,
+/// `{"ask_user": {"question", "options"?, "answer_schema"?, "state"?}}` or `{"halt": {"reason",
+/// "result"}}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -134,7 +138,8 @@ impl<T: Into<Self>, E: std::fmt::Display> From<Result<T, E>> for Outcome {
     }
 }
 
-/// The error is kept whole. [`HandlerError`] does not print, so that it cannot be reduced to its message.
+/// The error is kept whole. [`HandlerError`] does not print, so that it cannot be reduced to its
+/// message.
 impl<T: Into<Self>> From<Result<T, HandlerError>> for Outcome {
     fn from(result: Result<T, HandlerError>) -> Self {
         result.map_or_else(Self::Error, Into::into)
@@ -192,8 +197,8 @@ impl Output {
         self
     }
 
-    /// The text that a model gets where the value is `null`: the message, or no text at all beside parts. None where the
-    /// value, `null` included, is all that there is.
+    /// The text that a model gets where the value is `null`: the message, or no text at all beside
+    /// parts. None where the value, `null` included, is all that there is.
     pub(crate) fn stand_in(&self) -> Option<&str> {
         if self.value.as_str() != "null" {
             return None;
@@ -245,7 +250,8 @@ impl HandlerError {
     }
 }
 
-/// A question to a person. The cell does not exist while the person thinks: only `state` is kept, by the caller.
+/// A question to a person. The cell does not exist while the person thinks: only `state` is kept,
+/// by the caller.
 ///
 /// # Shape
 /// As JSON: `{"question", "options"?, "answer_schema"?, "state"?}`.
@@ -257,11 +263,13 @@ pub struct Question {
     /// The choices to offer.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub options: Option<Json>,
-    /// JSON Schema of the answer. An executor with a [`Sealer`](crate::Sealer) refuses an answer that does not fit it.
+    /// JSON Schema of the answer. An executor with a [`Sealer`](crate::Sealer) refuses an answer
+    /// that does not fit it.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub answer_schema: Option<Json>,
-    /// The handler gets it back with the answer. An executor with a [`Sealer`](crate::Sealer) seals it: it becomes a JSON
-    /// string that only the same key can open, and holds at most [`MAX_STATE`](crate::MAX_STATE) bytes.
+    /// The handler gets it back with the answer. An executor with a [`Sealer`](crate::Sealer) seals
+    /// it: it becomes a JSON string that only the same key can open, and holds at most
+    /// [`MAX_STATE`](crate::MAX_STATE) bytes.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub state: Option<Json>,
 }

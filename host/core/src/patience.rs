@@ -1,8 +1,9 @@
-//! How long a handler is waited for: until it answers, its time is over, or its caller ends the call by force.
+//! How long a handler is waited for: until it answers, its time is over, or its caller ends the
+//! call by force.
 //!
 //! In: a handler's future. Out: its answer, or the tool error that the call ends with instead.
-//! Invariants: what a handler answers after the deadline does not count; a handler that is not waited for any more is
-//! dropped.
+//! Invariants: what a handler answers after the deadline does not count; a handler that is not
+//! waited for any more is dropped.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -50,7 +51,8 @@ pub(crate) async fn wait<T>(
     let until = invocation.deadline().and_then(|deadline| deadline.checked_add(grace));
     let until = until.filter(|_| stands(Defence::Patience));
     let mut answer = pin!(answer);
-    // When it was last polled: one that began before the deadline and came back after it was at work in between.
+    // When it was last polled: one that began before the deadline and came back after it was at
+    // work in between.
     let mut polled = invocation.started;
     let watched = poll_fn(|context| {
         polled = Instant::now();
@@ -62,7 +64,8 @@ pub(crate) async fn wait<T>(
         () = forced(&invocation.abort, invocation.stop_grace) => return Waited::Not(ToolError::HandlerExit(Exit::Cancelled)),
         () = reached(until) => return Waited::Not(ToolError::Timeout(blocked(invocation))),
     };
-    // One that keeps time has said what came of it in time, however late the caller's thread looks at it.
+    // One that keeps time has said what came of it in time, however late the caller's thread looks
+    // at it.
     match until.filter(|_| !handler.keeps_time()) {
         Some(until) if polled >= until => Waited::Late(said, blocked(invocation)),
         Some(until) if Instant::now() >= until => Waited::Late(said, running(invocation)),

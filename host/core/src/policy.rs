@@ -39,8 +39,8 @@ impl Failure {
         }
     }
 
-    /// Whether the same call may succeed later. A handler's error with a `retry_after` counts as retryable, unless it
-    /// says that it is not.
+    /// Whether the same call may succeed later. A handler's error with a `retry_after` counts as
+    /// retryable, unless it says that it is not.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -86,8 +86,8 @@ impl Failure {
         }
     }
 
-    /// Returns the data that the handler returned with its message. Of a command that was ended it is `{"stdout": …}`, what the
-    /// command had printed.
+    /// Returns the data that the handler returned with its message. Of a command that was ended it
+    /// is `{"stdout": …}`, what the command had printed.
     #[must_use]
     pub fn data(&self) -> Option<Cow<'_, Json>> {
         match self {
@@ -119,7 +119,8 @@ pub enum Verdict {
     Halt,
 }
 
-/// A function that decides about a failure: see [`OnToolError::decide`] and [`OnToolError::decide_async`].
+/// A function that decides about a failure: see [`OnToolError::decide`] and
+/// [`OnToolError::decide_async`].
 #[derive(Clone)]
 pub struct Policy(pub(crate) PolicyKind);
 
@@ -150,18 +151,20 @@ pub enum OnToolError {
 }
 
 impl OnToolError {
-    /// Decides with a function that can block. It is called once per failure, on a thread of its own, so it sees none
-    /// of the call's task-locals; the run's runtime and tracing span are entered there. It has as much time as the call
-    /// had, counted anew. If it panics, or does not return in time, the run halts.
+    /// Decides with a function that can block. It is called once per failure, on a thread of its
+    /// own, so it sees none of the call's task-locals; the run's runtime and tracing span are
+    /// entered there. It has as much time as the call had, counted anew. If it panics, or does not
+    /// return in time, the run halts.
     pub fn decide(
         function: impl Fn(&ToolCall, &Failure) -> Verdict + Send + Sync + 'static,
     ) -> Self {
         Self::Decide(Policy(PolicyKind::Blocking(Arc::new(function))))
     }
 
-    /// An async function decides. It is called once per failure, in the call's own task, so it sees the task-locals and the
-    /// tracing span of the task that awaits the run. It must not block: it would hold up its siblings. Time and panics count as
-    /// for [`decide`](Self::decide); when its time is over, its future is dropped.
+    /// An async function decides. It is called once per failure, in the call's own task, so it sees
+    /// the task-locals and the tracing span of the task that awaits the run. It must not block: it
+    /// would hold up its siblings. Time and panics count as for [`decide`](Self::decide); when its
+    /// time is over, its future is dropped.
     ///
     /// ```
     /// use toolcell::{OnToolError, Verdict};

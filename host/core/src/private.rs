@@ -1,8 +1,9 @@
 //! Files and directories that are this user's alone: how they are made, opened and judged.
 //!
-//! In: a path. Out: what was opened or made, or an [`Unfit`] that says why it is not to be relied on.
-//! Invariants: nothing is opened through a link or waits for the other end of a pipe; what another user could have written
-//! is not read; a file has all of its content before it has its name.
+//! In: a path. Out: what was opened or made, or an [`Unfit`] that says why it is not to be relied
+//! on.
+//! Invariants: nothing is opened through a link or waits for the other end of a pipe; what another
+//! user could have written is not read; a file has all of its content before it has its name.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -72,7 +73,8 @@ pub(crate) fn alone(file: &File) -> Result<Metadata, Unfit> {
     }
 }
 
-/// The same of a plain file that is not opened for it: where processes lock a file, to close it gives up this process's locks.
+/// The same of a plain file that is not opened for it: where processes lock a file, to close it
+/// gives up this process's locks.
 pub(crate) fn looked_at(path: &Path) -> Result<Metadata, Unfit> {
     let found = fs::symlink_metadata(path).map_err(Unfit::Unopened)?;
     if found.is_symlink() {
@@ -117,8 +119,8 @@ pub(crate) fn publish(file: NamedTempFile, path: &Path) -> io::Result<()> {
 /// Reads a file that only this user can read and write.
 ///
 /// # Errors
-/// If it cannot be opened, is a link or not a plain file, belongs to another user, or others can read or write it. The kind is
-/// `NotFound` if there is no file.
+/// If it cannot be opened, is a link or not a plain file, belongs to another user, or others can
+/// read or write it. The kind is `NotFound` if there is no file.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open(path, Access::Read)?;
     alone(&file)?;
@@ -127,8 +129,8 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Replaces a file as a whole, or makes it, with its directory: only this user can read and write the new one. Readers see the
-/// old content or the new one.
+/// Replaces a file as a whole, or makes it, with its directory: only this user can read and write
+/// the new one. Readers see the old content or the new one.
 ///
 /// # Errors
 /// If the directory can be written by others, or the file cannot be written.

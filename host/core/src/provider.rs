@@ -1,6 +1,7 @@
 //! Each model provider's own format: definitions out, calls in, results out.
 //!
-//! In: [`Definition`]s, a provider's response, [`Message`]s. Out: JSON of that provider's API, and [`ToolCall`]s.
+//! In: [`Definition`]s, a provider's response, [`Message`]s. Out: JSON of that provider's API, and
+//! [`ToolCall`]s.
 //! Invariants: pure; what an API cannot say is said in words or refused, and noted, never dropped.
 //! Not here: transport, keys, and fragments of a stream (`assemble`).
 //! Source: docs/contract.md, section 5; each API's public reference.
@@ -36,7 +37,8 @@ use note::Changes;
 pub use note::{Converted, Note};
 use place::Place;
 
-/// The API of a model provider, or a protocol for tools, in the version that its public reference describes.
+/// The API of a model provider, or a protocol for tools, in the version that its public reference
+/// describes.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -93,15 +95,18 @@ impl Provider {
         }
     }
 
-    /// Definitions as this API takes them. A tool without parameters takes any object. A tool that this API has no form for is
-    /// left out, with a note, and the others stay. Gemini has no references: a schema that refers to itself is written out
-    /// inside of itself 3 times and cut there, with a note; once, where 3 times would be too large.
+    /// Definitions as this API takes them. A tool without parameters takes any object. A tool that
+    /// this API has no form for is left out, with a note, and the others stay. Gemini has no
+    /// references: a schema that refers to itself is written out inside of itself 3 times and cut
+    /// there, with a note; once, where 3 times would be too large.
     ///
     /// # Shape
-    /// The list that belongs at `tools`: of a request, of the result of MCP's `tools/list`, of AG-UI's `RunAgentInput`.
+    /// The list that belongs at `tools`: of a request, of the result of MCP's `tools/list`, of
+    /// AG-UI's `RunAgentInput`.
     ///
     /// # Errors
-    /// [`ProviderError::Inexpressible`] for the first tool, if there are tools and this API has a form for none of them.
+    /// [`ProviderError::Inexpressible`] for the first tool, if there are tools and this API has a
+    /// form for none of them.
     pub fn definitions<'a>(
         self,
         definitions: impl IntoIterator<Item = &'a Definition>,
@@ -184,26 +189,30 @@ impl Provider {
         }
     }
 
-    /// The tool calls in what this API sent, in their order. What is not a call of a function (text, thoughts, what the
-    /// provider runs by itself) is left out. A call in another form among them is an error. A call that cannot be read (without a
-    /// name, say, or not ended) is told apart and fails alone. Arguments are not judged here: text that is no JSON stays what it is, and the executor refuses that call
-    /// alone; no text at all, or blank text, means no arguments.
+    /// The tool calls in what this API sent, in their order. What is not a call of a function
+    /// (text, thoughts, what the provider runs by itself) is left out. A call in another form among
+    /// them is an error. A call that cannot be read (without a name, say, or not ended) is told
+    /// apart and fails alone. Arguments are not judged here: text that is no JSON stays what it is,
+    /// and the executor refuses that call alone; no text at all, or blank text, means no arguments.
     ///
-    /// The last call of an answer that the provider calls cut (`finish_reason: length`, `stop_reason: max_tokens`,
-    /// `finishReason: MAX_TOKENS`, `status: incomplete`, a filter, an error, or `RUN_ERROR` after an open chunk) is [unreadable](UnreadableCall), also if its
-    /// arguments are valid: a part of them may be missing. Only the whole response says that it was cut, so pass on that,
-    /// or the one choice or candidate that you use. The pieces of a stream are put together by an
-    /// [`Assembler`](crate::Assembler); a list of them is an error.
+    /// The last call of an answer that the provider calls cut (`finish_reason: length`,
+    /// `stop_reason: max_tokens`, `finishReason: MAX_TOKENS`, `status: incomplete`, a filter, an
+    /// error, or `RUN_ERROR` after an open chunk) is [unreadable](UnreadableCall), also if its
+    /// arguments are valid: a part of them may be missing. Only the whole response says that it was
+    /// cut, so pass on that, or the one choice or candidate that you use. The pieces of a stream
+    /// are put together by an [`Assembler`](crate::Assembler); a list of them is an error.
     ///
     /// # Shape
-    /// A whole response, one choice or candidate of it, its message, or the list in it that holds the calls; as a tree, which
-    /// [`document`](Self::document) makes of its text so that one bad call leaves the others. For MCP a `tools/call` request or its
-    /// `params`; for AG-UI an assistant message or a whole list of events, `TOOL_CALL_CHUNK` among them. Calls that came
+    /// A whole response, one choice or candidate of it, its message, or the list in it that holds
+    /// the calls; as a tree, which [`document`](Self::document) makes of its text so that one bad
+    /// call leaves the others. For MCP a `tools/call` request or its `params`; for AG-UI an
+    /// assistant message or a whole list of events, `TOOL_CALL_CHUNK` among them. Calls that came
     /// without an id get one from their place where the API has calls without: `toolcell-call-0`.
     ///
     /// # Errors
-    /// [`ProviderError::Malformed`] when the response as a whole is not what this API sends, when no list of calls is found in it,
-    /// and when an item of this list is a call in another form. For MCP also when its one call cannot be read.
+    /// [`ProviderError::Malformed`] when the response as a whole is not what this API sends, when
+    /// no list of calls is found in it, and when an item of this list is a call in another form.
+    /// For MCP also when its one call cannot be read.
     pub fn calls(self, response: &Value) -> Result<Calls, ProviderError> {
         let response = Place::root(self, response);
         match self {
@@ -216,11 +225,13 @@ impl Provider {
         }
     }
 
-    /// A run's messages as this API takes them. A part that it takes no bytes of is described in the text.
+    /// A run's messages as this API takes them. A part that it takes no bytes of is described in
+    /// the text.
     ///
     /// # Shape
-    /// A list, to be appended to the next request's `messages`, `input` or `contents`; one message holds all results for
-    /// Anthropic and Gemini. For MCP one `CallToolResult` per message, with the call's id at `_meta` `toolcell/tool_call_id`.
+    /// A list, to be appended to the next request's `messages`, `input` or `contents`; one message
+    /// holds all results for Anthropic and Gemini. For MCP one `CallToolResult` per message, with
+    /// the call's id at `_meta` `toolcell/tool_call_id`.
     #[must_use]
     pub fn results(self, messages: &[Message]) -> Converted {
         let mut notes = Vec::new();

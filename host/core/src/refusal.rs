@@ -1,7 +1,8 @@
 //! Why the host refused a call before the tool's `execute` ran.
 //!
 //! In: the result of a check. Out: [`Refusal`], a closed set.
-//! Invariants: made by the host only; lists every fault, not only the first, so that a model can correct all of them.
+//! Invariants: made by the host only; lists every fault, not only the first, so that a model can
+//! correct all of them.
 //! Not here: how arguments are judged (`schema`).
 
 mod fault;
@@ -18,8 +19,8 @@ pub use fault::{Fault, FaultKind, LengthUnit};
 
 use crate::json::needed;
 
-/// The number of faults that one refusal lists; further faults are only counted. A model corrects a few at a time, and
-/// hostile arguments could otherwise make the refusal larger than themselves.
+/// The number of faults that one refusal lists; further faults are only counted. A model corrects a
+/// few at a time, and hostile arguments could otherwise make the refusal larger than themselves.
 pub const MAX_FAULTS: usize = 32;
 /// The wait that an overloaded host suggests. It is a guess.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_millis(250);
@@ -27,18 +28,20 @@ pub(crate) const RETRY_AFTER: Duration = Duration::from_millis(250);
 /// Why the host refused a call. The tool's `execute` has not run.
 ///
 /// # Shape
-/// As JSON: `{"kind", "message", "faults"?, "secrets"?, "retry_after_ms"?}`; `kind` is what [`kind`](Self::kind) returns.
+/// As JSON: `{"kind", "message", "faults"?, "secrets"?, "retry_after_ms"?}`; `kind` is what
+/// [`kind`](Self::kind) returns.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The arguments do not match the tool's schema, or the tool's own check rejected them. Displayed as the faults,
-    /// separated by `; `.
+    /// The arguments do not match the tool's schema, or the tool's own check rejected them.
+    /// Displayed as the faults, separated by `; `.
     InvalidArguments(Vec<Fault>),
     /// The tool is not offered in the context of this call.
     NotVisible,
     /// A rule of the application does not allow this call of the tool.
     NotAllowed,
-    /// Too many calls of the tool failed in a row, so its circuit breaker pauses it: see [`Breaker`](crate::Breaker).
+    /// Too many calls of the tool failed in a row, so its circuit breaker pauses it: see
+    /// [`Breaker`](crate::Breaker).
     CircuitOpen {
         /// Time until the next call is tried.
         retry_after: Duration,
@@ -48,25 +51,29 @@ pub enum Refusal {
         /// When to try again: a guess.
         retry_after: Duration,
     },
-    /// The process that runs the tool is being restarted: see [`WorkerProcess`](crate::WorkerProcess).
+    /// The process that runs the tool is being restarted: see
+    /// [`WorkerProcess`](crate::WorkerProcess).
     Restarting {
         /// When to try again.
         retry_after: Duration,
     },
-    /// The host panicked too often in calls of the tool's component. The component stays disabled until the
-    /// host calls [`Component::reinstate`](crate::Component::reinstate) or loads it again.
+    /// The host panicked too often in calls of the tool's component. The component stays disabled
+    /// until the host calls [`Component::reinstate`](crate::Component::reinstate) or loads it
+    /// again.
     Quarantined,
-    /// The compiled code of the tool's component was released or not linked yet, and cannot be linked now: see
-    /// [`Component::load_on_demand`](crate::Component::load_on_demand). The host's log says why.
+    /// The compiled code of the tool's component was released or not linked yet, and cannot be
+    /// linked now: see [`Component::load_on_demand`](crate::Component::load_on_demand). The host's
+    /// log says why.
     Unavailable,
-    /// These secrets, which the tool may use, have no usable value: names in order. The host's operator has to set them.
+    /// These secrets, which the tool may use, have no usable value: names in order. The host's
+    /// operator has to set them.
     UnsetSecret(Vec<String>),
     /// The call names a tenant that the host has not defined, though it has defined others.
     UnknownTenant,
     /// The call names no tenant, and the host serves defined tenants only.
     NoTenant,
-    /// The answer does not match the schema that came with the question. The question can be answered again with the same
-    /// state.
+    /// The answer does not match the schema that came with the question. The question can be
+    /// answered again with the same state.
     InvalidAnswer(Vec<Fault>),
     /// The call answers a question, but its state does not belong to this call.
     Resume(ResumeFault),
@@ -80,7 +87,8 @@ pub enum Refusal {
 pub enum ResumeFault {
     /// The answer comes without a state.
     Missing,
-    /// The state is not one that this key sealed: it was changed, cut or made up, or another host sealed it.
+    /// The state is not one that this key sealed: it was changed, cut or made up, or another host
+    /// sealed it.
     Tampered,
     /// The state has expired.
     Expired,

@@ -1,8 +1,8 @@
 //! The tools that an embedder offers, by name.
 //!
 //! In: tools. Out: tools, definitions, calls of a tool by its name, statistics.
-//! Invariants: a name stands once; the order is that of registration; a change is seen whole or not at all, and a
-//! [`Toolbox`] keeps what it held.
+//! Invariants: a name stands once; the order is that of registration; a change is seen whole or not
+//! at all, and a [`Toolbox`] keeps what it held.
 //! Not here: counting, which is the tool's own ([`Tool::statistics`]).
 //! Source: docs/contract.md, sections 4 and 5.
 
@@ -20,11 +20,12 @@ use crate::names;
 use crate::statistics::{LastError, Statistics};
 use crate::tool::Tool;
 
-/// Tools that are asked at once whether they are offered: one that hangs at it does not hold up the list.
+/// Tools that are asked at once whether they are offered: one that hangs at it does not hold up the
+/// list.
 const ASKED_AT_ONCE: usize = 32;
 
-/// Tools by name, in the order of their registration. Cheap to clone; clones share the tools. Tools can be added and removed
-/// while calls run.
+/// Tools by name, in the order of their registration. Cheap to clone; clones share the tools. Tools
+/// can be added and removed while calls run.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -78,7 +79,8 @@ impl Registry {
     /// Adds a tool, after the others.
     ///
     /// # Errors
-    /// [`Error::is_duplicate`] if there is a tool with this name. Use [`replace`](Self::replace) to replace it.
+    /// [`Error::is_duplicate`] if there is a tool with this name. Use [`replace`](Self::replace) to
+    /// replace it.
     pub fn register(&self, tool: Tool) -> Result<(), Error> {
         self.register_all([tool])
     }
@@ -96,7 +98,8 @@ impl Registry {
         if let Some(name) =
             asked.find(|name| toolbox.0.places.contains_key(*name) || !names.insert(*name))
         {
-            // The refused tools are dropped after the lock is released: their handlers are the embedder's code.
+            // The refused tools are dropped after the lock is released: their handlers are the
+            // embedder's code.
             drop(toolbox);
             return Err(Error::duplicate_tool(name));
         }
@@ -106,8 +109,9 @@ impl Registry {
         Ok(())
     }
 
-    /// Replaces the tool of the same name in one step, and returns the old one. The new tool continues its statistics. Runs
-    /// that have started keep the old tool. If there is none of that name, the tool is added.
+    /// Replaces the tool of the same name in one step, and returns the old one. The new tool
+    /// continues its statistics. Runs that have started keep the old tool. If there is none of that
+    /// name, the tool is added.
     pub fn replace(&self, tool: Tool) -> Option<Tool> {
         let mut toolbox = self.0.write();
         let mut changed = Tools::clone(&toolbox.0);
@@ -167,10 +171,12 @@ impl Registry {
         self.toolbox().tools().map(|tool| tool.definition().clone()).collect()
     }
 
-    /// Calls the tool that the call names. A failed call is part of the completion, and every call is counted.
+    /// Calls the tool that the call names. A failed call is part of the completion, and every call
+    /// is counted.
     ///
     /// # Errors
-    /// [`Error::is_unknown_tool`] if there is no such tool: [`unknown_tool`](Error::unknown_tool) is the name.
+    /// [`Error::is_unknown_tool`] if there is no such tool: [`unknown_tool`](Error::unknown_tool)
+    /// is the name.
     ///
     /// # Cancel safety
     /// As [`Executor::call`].
@@ -184,8 +190,9 @@ impl Registry {
         Ok(executor.call(&tool, call, options).await)
     }
 
-    /// The tools that are offered in this context, in the order of registration. A tool with a visibility check of its
-    /// own is asked, a component in a cell of its own. If that check fails, the tool is not offered.
+    /// The tools that are offered in this context, in the order of registration. A tool with a
+    /// visibility check of its own is asked, a component in a cell of its own. If that check fails,
+    /// the tool is not offered.
     ///
     /// # Cancel safety
     /// May be dropped.
@@ -208,8 +215,8 @@ impl Registry {
         self.toolbox().tools().for_each(Tool::clear_statistics);
     }
 
-    /// The statistics of a tool, wherever its calls were made: see [`Tool::statistics`]. `None` for a name that is not
-    /// registered.
+    /// The statistics of a tool, wherever its calls were made: see [`Tool::statistics`]. `None` for
+    /// a name that is not registered.
     #[must_use]
     pub fn statistics(&self, name: &str) -> Option<Statistics> {
         self.toolbox().get(name).map(Tool::statistics)
@@ -224,7 +231,8 @@ impl Registry {
             .collect()
     }
 
-    /// The last failure that a tool's statistics count. `None` if there was none, or if the name is not registered.
+    /// The last failure that a tool's statistics count. `None` if there was none, or if the name is
+    /// not registered.
     #[must_use]
     pub fn last_error(&self, name: &str) -> Option<LastError> {
         self.toolbox().get(name).and_then(Tool::last_error)
@@ -252,8 +260,8 @@ impl Toolbox {
             .ok_or_else(|| Error::no_such_tool(name, self.0.places.keys().cloned().collect()))
     }
 
-    /// Tells a model that no tool has this name, and the nearest name that it may know of: one that is allowed, of a tool that is
-    /// offered in this context.
+    /// Tells a model that no tool has this name, and the nearest name that it may know of: one that
+    /// is allowed, of a tool that is offered in this context.
     pub(crate) async fn no_such_tool(
         &self,
         name: &str,

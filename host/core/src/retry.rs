@@ -1,9 +1,10 @@
 //! Retries of failed calls.
 //!
-//! In: a tool and a [`Retry`]. Out: the same tool, whose calls can make several attempts. Invariants: only retryable
-//! failures are retried; the number of attempts, each wait and, if set, each attempt's time are bounded, and so is all
-//! of it by the call's deadline; all attempts share one budget, one receipt and one pair of events. Source:
-//! docs/contract.md, section 4. Not here: which failures are retryable (`policy`).
+//! In: a tool and a [`Retry`]. Out: the same tool, whose calls can make several attempts.
+//! Invariants: only retryable failures are retried; the number of attempts, each wait and, if set,
+//! each attempt's time are bounded, and so is all of it by the call's deadline; all attempts share
+//! one budget, one receipt and one pair of events. Source: docs/contract.md, section 4. Not here:
+//! which failures are retryable (`policy`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,19 +21,22 @@ use crate::policy::Failure;
 use crate::tool::Tool;
 use crate::tool_error::ToolError;
 
-/// Attempts of a call, the first included. A call that fails three times in a row will most likely fail a fourth time.
+/// Attempts of a call, the first included. A call that fails three times in a row will most likely
+/// fail a fourth time.
 pub const DEFAULT_ATTEMPTS: u32 = 3;
-/// The largest number of attempts. It bounds how long a handler that fails at once can keep its caller's thread.
+/// The largest number of attempts. It bounds how long a handler that fails at once can keep its
+/// caller's thread.
 pub const MAX_ATTEMPTS: u32 = 100;
-/// The longest wait between two attempts. It is a third of the default timeout, so that one long wait leaves time for
-/// the next attempt.
+/// The longest wait between two attempts. It is a third of the default timeout, so that one long
+/// wait leaves time for the next attempt.
 pub const DEFAULT_MAX_DELAY: Duration = Duration::from_secs(10);
 
-/// When a failed call is tried again. [`Tool::with_retry`] applies it; without it, nothing is tried again.
+/// When a failed call is tried again. [`Tool::with_retry`] applies it; without it, nothing is tried
+/// again.
 ///
 /// # Defaults
-/// [`DEFAULT_ATTEMPTS`], each with the time that the call has left, [`DEFAULT_MAX_DELAY`], a random seed,
-/// [`SystemClock`].
+/// [`DEFAULT_ATTEMPTS`], each with the time that the call has left, [`DEFAULT_MAX_DELAY`], a random
+/// seed, [`SystemClock`].
 #[derive(Debug, Clone)]
 pub struct Retry {
     growth: Growth,
@@ -84,9 +88,9 @@ impl Retry {
         Self::new(Growth::Exponential, first)
     }
 
-    /// As [`exponential`](Self::exponential), and shortens each wait at random by up to a half ("equal jitter"). So
-    /// calls that failed together are not retried together, and no wait is so short that the attempt is wasted on the
-    /// same failure.
+    /// As [`exponential`](Self::exponential), and shortens each wait at random by up to a half
+    /// ("equal jitter"). So calls that failed together are not retried together, and no wait is so
+    /// short that the attempt is wasted on the same failure.
     #[must_use]
     pub fn exponential_with_jitter(first: Duration) -> Self {
         Self::new(Growth::ExponentialWithJitter, first)
@@ -99,24 +103,25 @@ impl Retry {
         self
     }
 
-    /// Sets the real time of each attempt; it never exceeds what the call has left. An attempt that takes longer ends
-    /// as a timeout, which can be retried before the call's deadline. Without it, a timeout uses up the whole call, and
-    /// nothing is retried.
+    /// Sets the real time of each attempt; it never exceeds what the call has left. An attempt that
+    /// takes longer ends as a timeout, which can be retried before the call's deadline. Without it,
+    /// a timeout uses up the whole call, and nothing is retried.
     #[must_use]
     pub fn with_attempt_timeout(mut self, timeout: Duration) -> Self {
         self.attempt_timeout = Some(timeout);
         self
     }
 
-    /// Sets the longest wait. A failure that asks for a longer one is not retried; its `retry_after` tells the caller
-    /// when to try again.
+    /// Sets the longest wait. A failure that asks for a longer one is not retried; its
+    /// `retry_after` tells the caller when to try again.
     #[must_use]
     pub fn with_max_delay(mut self, delay: Duration) -> Self {
         self.max_delay = delay;
         self
     }
 
-    /// Sets the seed of the jitter. The same seed gives the same waits, in the order in which the tool's calls fail.
+    /// Sets the seed of the jitter. The same seed gives the same waits, in the order in which the
+    /// tool's calls fail.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
@@ -148,24 +153,28 @@ impl Retry {
 }
 
 impl Tool {
-    /// Tries a failed call again, as `retry` says, while the failure is [retryable](crate::Failure::is_retryable), the
-    /// next attempt would begin before the call's deadline, and the caller's [`AbortSignal`](crate::AbortSignal) is not
-    /// raised. The last attempt's result counts.
+    /// Tries a failed call again, as `retry` says, while the failure is
+    /// [retryable](crate::Failure::is_retryable), the next attempt would begin before the call's
+    /// deadline, and the caller's [`AbortSignal`](crate::AbortSignal) is not raised. The last
+    /// attempt's result counts.
     ///
-    /// All attempts are one call: one pair of events, one receipt, and one budget of fuel, host calls and log, of which
-    /// each attempt gets what is left. The handler sees the number of the attempt, from 1, as
-    /// [`CallContext::attempt`](crate::CallContext::attempt). A wait is never shorter than the failure's own
-    /// `retry_after`.
+    /// All attempts are one call: one pair of events, one receipt, and one budget of fuel, host
+    /// calls and log, of which each attempt gets what is left. The handler sees the number of the
+    /// attempt, from 1, as [`CallContext::attempt`](crate::CallContext::attempt). A wait is never
+    /// shorter than the failure's own `retry_after`.
     ///
-    /// All attempts share the call's deadline: a timeout can be retried only with [`Retry::with_attempt_timeout`].
+    /// All attempts share the call's deadline: a timeout can be retried only with
+    /// [`Retry::with_attempt_timeout`].
     ///
-    /// These are never retried: a trap, a panic, an `exit`, spent fuel, and a value that violates the tool's output
-    /// schema, which is checked after the last attempt. Use it only for tools that can be called twice with the same
-    /// arguments ([`Hints::idempotent`](crate::Hints::idempotent)): an attempt that failed may have had its effect.
+    /// These are never retried: a trap, a panic, an `exit`, spent fuel, and a value that violates
+    /// the tool's output schema, which is checked after the last attempt. Use it only for tools
+    /// that can be called twice with the same arguments
+    /// ([`Hints::idempotent`](crate::Hints::idempotent)): an attempt that failed may have had its
+    /// effect.
     ///
-    /// With [`with_breaker`](Tool::with_breaker), the one that is added last is the outer one. Add the retry first:
-    /// then a call counts once for the breaker, whatever its number of attempts, and an open circuit refuses it without
-    /// an attempt.
+    /// With [`with_breaker`](Tool::with_breaker), the one that is added last is the outer one. Add
+    /// the retry first: then a call counts once for the breaker, whatever its number of attempts,
+    /// and an open circuit refuses it without an attempt.
     #[must_use]
     pub fn with_retry(self, retry: Retry) -> Self {
         let dice = Mutex::new(retry.seed.map_or_else(Rng::new, Rng::with_seed));
@@ -192,7 +201,8 @@ impl Retrying {
         call.deadline().is_none_or(|deadline| at < deadline).then_some(at)
     }
 
-    /// Sleeps until then. None when the call is over before, by its deadline or by its caller's wish.
+    /// Sleeps until then. None when the call is over before, by its deadline or by its caller's
+    /// wish.
     async fn sleep(&self, call: &Invocation, at: Instant) -> Option<()> {
         tokio::select! {
             biased;

@@ -1,9 +1,10 @@
-//! The rights of a tool: what it declares ∩ what its component is granted ∩ its own section ∩ its tenant's overlay ∩
-//! the call's overlay ∩ the rights of the tool that calls it, if one does.
+//! The rights of a tool: what it declares ∩ what its component is granted ∩ its own section ∩ its
+//! tenant's overlay ∩ the call's overlay ∩ the rights of the tool that calls it, if one does.
 //!
-//! In: those layers and a [`Request`]. Out: a [`Decision`]; a denial names the layer that denies the request, and the
-//! smallest grant that would allow it. Invariants: pure; a layer can only take away; the same value decides when a
-//! component is loaded, when it makes a request, and when an operator asks. Source: docs/contract.md, section 7.
+//! In: those layers and a [`Request`]. Out: a [`Decision`]; a denial names the layer that denies
+//! the request, and the smallest grant that would allow it. Invariants: pure; a layer can only take
+//! away; the same value decides when a component is loaded, when it makes a request, and when an
+//! operator asks. Source: docs/contract.md, section 7.
 
 mod caller;
 mod request;
@@ -42,10 +43,11 @@ pub enum Layer {
     Call,
     /// Another tool made the call, and that tool does not have this right.
     Caller,
-    /// The request contains the value of a secret that is not bound to its destination, or would store the value of a
-    /// secret of the calling tool.
+    /// The request contains the value of a secret that is not bound to its destination, or would
+    /// store the value of a secret of the calling tool.
     Secrets,
-    /// The host of the request is on a private network that the rule which grants the request does not name.
+    /// The host of the request is on a private network that the rule which grants the request does
+    /// not name.
     Network,
     /// The host offers it to no tool, for example a socket.
     Host,
@@ -88,8 +90,9 @@ impl Denial {
         Self { layer, request, grant }
     }
 
-    /// Of a request to a host that is on a private network only. The network is in the grant if no name was resolved to find
-    /// it, and otherwise a [`PLACEHOLDER`]: observers of a call may be other people than its operator.
+    /// Of a request to a host that is on a private network only. The network is in the grant if no
+    /// name was resolved to find it, and otherwise a [`PLACEHOLDER`]: observers of a call may be
+    /// other people than its operator.
     pub(crate) fn by_network(request: &Request<'_>) -> Self {
         let mut denial = Self::of(Layer::Network, request);
         if let Request::Http { method, target } = request
@@ -172,7 +175,8 @@ impl Denial {
 /// The need of a tool that calls whatever tools it is granted.
 const ANY_TOOL: &str = "*";
 
-/// Bytes of a request that a denial quotes in full: more than a path, a key or a URL of a person's has.
+/// Bytes of a request that a denial quotes in full: more than a path, a key or a URL of a person's
+/// has.
 const MAX_REQUEST: usize = 1 << 10;
 
 /// The rights of one tool. Cheap to clone.
@@ -189,7 +193,8 @@ pub struct Rights {
 }
 
 impl Rights {
-    /// The rights of the only tool of a component under these grants. As [`in_component`](Self::in_component) otherwise.
+    /// The rights of the only tool of a component under these grants. As
+    /// [`in_component`](Self::in_component) otherwise.
     ///
     /// # Errors
     /// [`BadRule`] when the definition declares a need that cannot be read.
@@ -197,9 +202,10 @@ impl Rights {
         Self::in_component(granted, definition, std::slice::from_ref(definition))
     }
 
-    /// The rights of a tool under these grants. `tools` are all tools of its component. If one of them declares needs
-    /// ([`Definition::declares_needs`]), each gets only what it declares, and a tool that declares nothing gets nothing.
-    /// If none declares needs, each gets everything that is granted: the component's imports are the declaration.
+    /// The rights of a tool under these grants. `tools` are all tools of its component. If one of
+    /// them declares needs ([`Definition::declares_needs`]), each gets only what it declares, and a
+    /// tool that declares nothing gets nothing. If none declares needs, each gets everything that
+    /// is granted: the component's imports are the declaration.
     ///
     /// # Errors
     /// [`BadRule`] when the definition declares a need that cannot be read.
@@ -277,8 +283,9 @@ impl Rights {
         Decision::Denied(Denial::of(layer, request))
     }
 
-    /// What may be opened of a directory with this name and access: the topmost paths at or below it that all layers leave,
-    /// and below those what may be written to where the upper may be read only.
+    /// What may be opened of a directory with this name and access: the topmost paths at or below
+    /// it that all layers leave, and below those what may be written to where the upper may be read
+    /// only.
     pub(crate) fn openings(&self, name: &str, granted: Access) -> Vec<(String, Access)> {
         let rules = self.overlays().filter_map(|overlay| overlay.files.as_ref()).flatten();
         // In order, so that the upper comes before the lower.
@@ -332,7 +339,8 @@ impl Default for Rights {
     }
 }
 
-/// What a definition declares, as a layer: a kind that it does not name is one that it does not need.
+/// What a definition declares, as a layer: a kind that it does not name is one that it does not
+/// need.
 fn declared(needs: &[Need]) -> Result<Overlay, BadRule> {
     let mut overlay = Overlay::nothing();
     for Need { kind, pattern, .. } in needs {

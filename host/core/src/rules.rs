@@ -1,7 +1,9 @@
-//! An embedder's own rules for a tool: who is offered it, which calls it takes, which arguments are good.
+//! An embedder's own rules for a tool: who is offered it, which calls it takes, which arguments are
+//! good.
 //!
 //! In: a call. Out: yes, or a refusal.
-//! Invariants: a rule of visibility or admission that panics refuses the call; a check that panics fails it.
+//! Invariants: a rule of visibility or admission that panics refuses the call; a check that panics
+//! fails it.
 //! Source: docs/contract.md, sections 4 and 5.
 
 use std::sync::Arc;

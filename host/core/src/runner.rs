@@ -1,9 +1,9 @@
 //! A run: a batch of calls under one policy.
 //!
-//! In: calls and [`RunOptions`]. Out: one message per call in input order ([`Runner::run`]), or events in completion order
-//! ([`Runner::stream`]).
-//! Invariants: one path for both; nothing runs before every call is known to be good to start; every call that started is
-//! settled, also beside one that halts.
+//! In: calls and [`RunOptions`]. Out: one message per call in input order ([`Runner::run`]), or
+//! events in completion order ([`Runner::stream`]).
+//! Invariants: one path for both; nothing runs before every call is known to be good to start;
+//! every call that started is settled, also beside one that halts.
 //! Source: docs/contract.md, section 3.
 
 mod ask;
@@ -54,8 +54,9 @@ pub use stream::RunStream;
 /// ```
 ///
 /// # Defaults
-/// An executor with [`Limits::default`](crate::Limits::default) except for the time of a call, which each run sets by itself
-/// ([`RunOptions::tool_timeout`]); [`JsonEncoder`](crate::JsonEncoder).
+/// An executor with [`Limits::default`](crate::Limits::default) except for the time of a call,
+/// which each run sets by itself ([`RunOptions::tool_timeout`]);
+/// [`JsonEncoder`](crate::JsonEncoder).
 #[derive(Debug, Clone)]
 pub struct Runner {
     registry: Registry,
@@ -68,7 +69,8 @@ pub struct Runner {
 /// The result of a run.
 ///
 /// # Shape
-/// As JSON: `{"messages": […], "usage": […]}`, and `halt` with `halted_reason` if the agent loop must not continue.
+/// As JSON: `{"messages": […], "usage": […]}`, and `halt` with `halted_reason` if the agent loop
+/// must not continue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunOutcome {
@@ -90,9 +92,10 @@ impl Runner {
         Self { registry, executor, encoder: Fenced::default(), deciding }
     }
 
-    /// Sets the executor. Its observer sees every event, and its limits apply to every call. That includes its timeout:
-    /// a run with a longer [`tool_timeout`](RunOptions::tool_timeout) does not start. An executor without
-    /// [`with_limits`](Executor::with_limits) sets no timeout: then each run does.
+    /// Sets the executor. Its observer sees every event, and its limits apply to every call. That
+    /// includes its timeout: a run with a longer [`tool_timeout`](RunOptions::tool_timeout) does
+    /// not start. An executor without [`with_limits`](Executor::with_limits) sets no timeout: then
+    /// each run does.
     #[must_use]
     pub fn with_executor(mut self, executor: Executor) -> Self {
         self.executor = executor.of_a_run();
@@ -115,8 +118,9 @@ impl Runner {
     /// Makes all calls and waits for the last. A failed call is a message.
     ///
     /// # Errors
-    /// Before anything runs: [`Error::is_unknown_tool`] unless [`RunOptions::unknown_tools`] is [`UnknownTools::Answer`],
-    /// [`Error::is_duplicate`] for two calls of one id, [`Error::is_options`].
+    /// Before anything runs: [`Error::is_unknown_tool`] unless [`RunOptions::unknown_tools`] is
+    /// [`UnknownTools::Answer`], [`Error::is_duplicate`] for two calls of one id,
+    /// [`Error::is_options`].
     ///
     /// # Cancel safety
     /// When dropped, every running call is cancelled and the others never start.
@@ -140,8 +144,8 @@ impl Runner {
         Ok(RunOutcome { messages, usage, halted: first.map(|(_, halted)| halted) })
     }
 
-    /// Makes all calls while the stream is read: if it is not read, no further call starts. If the run cannot start, the
-    /// stream has one event, [`RunEvent::Error`](crate::RunEvent::Error).
+    /// Makes all calls while the stream is read: if it is not read, no further call starts. If the
+    /// run cannot start, the stream has one event, [`RunEvent::Error`](crate::RunEvent::Error).
     ///
     /// # Cancel safety
     /// As [`run`](Self::run).

@@ -1,8 +1,9 @@
 //! Arguments and results against JSON Schema.
 //!
-//! In: a schema of a stranger and a value. Out: a compiled [`Schema`], or every [`Fault`] of the value.
-//! Invariants: pure, offline, bounded: no reference leaves the document, and a schema whose check could take long is
-//! refused when it is compiled, or the value when it is checked.
+//! In: a schema of a stranger and a value. Out: a compiled [`Schema`], or every [`Fault`] of the
+//! value.
+//! Invariants: pure, offline, bounded: no reference leaves the document, and a schema whose check
+//! could take long is refused when it is compiled, or the value when it is checked.
 //! Source: docs/contract.md, section 4; JSON Schema 2020-12.
 
 mod ecma;
@@ -70,8 +71,9 @@ impl Schema {
     /// Checks a value.
     ///
     /// # Errors
-    /// Every fault, up to [`MAX_FAULTS`](crate::refusal::MAX_FAULTS) spelled out and the rest counted; none of them
-    /// where the value and the schema are so large that looking for all would cost too much.
+    /// Every fault, up to [`MAX_FAULTS`](crate::refusal::MAX_FAULTS) spelled out and the rest
+    /// counted; none of them where the value and the schema are so large that looking for all would
+    /// cost too much.
     pub(crate) fn check(&self, value: &Value) -> Result<(), Vec<Fault>> {
         self.work.afford(value)?;
         let (is_valid, unfinished) = pattern::watched(|| self.validator.is_valid(value));
@@ -93,8 +95,9 @@ impl Schema {
 }
 
 impl Definition {
-    /// What of its schemas cannot be enforced and is left out when a [`Tool`](crate::Tool) is made of it, such as a pattern that
-    /// is not a regular expression. Each text begins with the place, as a JSON pointer from `parameters` or `output`.
+    /// What of its schemas cannot be enforced and is left out when a [`Tool`](crate::Tool) is made
+    /// of it, such as a pattern that is not a regular expression. Each text begins with the place,
+    /// as a JSON pointer from `parameters` or `output`.
     #[must_use]
     pub fn unenforced(&self) -> Vec<String> {
         let parts = [("parameters", &self.parameters), ("output", &self.output)];
@@ -109,8 +112,8 @@ impl Definition {
 }
 
 impl Question {
-    /// Checks a person's answer against [`answer_schema`](Self::answer_schema). Any answer is good where there is none, or where
-    /// it is no usable schema.
+    /// Checks a person's answer against [`answer_schema`](Self::answer_schema). Any answer is good
+    /// where there is none, or where it is no usable schema.
     ///
     /// # Errors
     /// Every fault of the answer.

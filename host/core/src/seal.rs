@@ -1,13 +1,16 @@
-//! Encrypts and authenticates the state of a question, so that it can travel through an untrusted client.
+//! Encrypts and authenticates the state of a question, so that it can travel through an untrusted
+//! client.
 //!
-//! In: a question and the call that asked. Out: a text that only this key can make and read; later, from that text and an
-//! answer that fits the question, the state, or a [`Refusal`]. Form: `tc2.` and base64url of a nonce and the ciphertext
-//! (XChaCha20-Poly1305, the prefix authenticated too) of four fingerprints (tenant and principal, tool, digest of the code,
-//! arguments), the time of expiry, the length of the answer schema, the schema and the state. Invariants: a text is
-//! authenticated before anything in it is used; errors and `Debug` contain no state; an answer is checked against the schema
-//! that was sealed; a question without a state is sealed as well, because the seal proves that it was asked. Not here:
-//! protection against replay. There is no list of answers: within its lifetime a question can be answered more than
-//! once, each time in a cell of its own. Source: docs/contract.md, section 7.
+//! In: a question and the call that asked. Out: a text that only this key can make and read; later,
+//! from that text and an answer that fits the question, the state, or a [`Refusal`]. Form: `tc2.`
+//! and base64url of a nonce and the ciphertext (XChaCha20-Poly1305, the prefix authenticated too)
+//! of four fingerprints (tenant and principal, tool, digest of the code, arguments), the time of
+//! expiry, the length of the answer schema, the schema and the state. Invariants: a text is
+//! authenticated before anything in it is used; errors and `Debug` contain no state; an answer is
+//! checked against the schema that was sealed; a question without a state is sealed as well,
+//! because the seal proves that it was asked. Not here: protection against replay. There is no list
+//! of answers: within its lifetime a question can be answered more than once, each time in a cell
+//! of its own. Source: docs/contract.md, section 7.
 
 mod bytes;
 mod key;
@@ -34,8 +37,8 @@ use crate::tool_error::{Exit, ReturnRule, ToolError};
 
 /// How long a question can be answered: a day, so that a person can answer the next morning.
 pub const DEFAULT_SEAL_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-/// Largest state of a question, in bytes, with its answer schema. A client sends it with each answer; sealed, it still fits into one argument
-/// of a command line (128 KiB).
+/// Largest state of a question, in bytes, with its answer schema. A client sends it with each
+/// answer; sealed, it still fits into one argument of a command line (128 KiB).
 pub const MAX_STATE: u64 = 64 << 10;
 
 /// The version of the form. A change of the form changes it too.
@@ -55,8 +58,9 @@ const MAX_SEALED: usize = PREFIX.len()
 
 type Clock = dyn Fn() -> SystemTime + Send + Sync;
 
-/// Seals the state that a tool leaves with a question, so that a client can neither read nor change it. Use one unless every
-/// client is trusted. Cheap to clone. Hosts with the same key open each other's states.
+/// Seals the state that a tool leaves with a question, so that a client can neither read nor change
+/// it. Use one unless every client is trusted. Cheap to clone. Hosts with the same key open each
+/// other's states.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -117,8 +121,8 @@ impl Sealer {
         }
     }
 
-    /// A sealer with a new random key, which is not stored: after the last clone is dropped, no question can be
-    /// answered.
+    /// A sealer with a new random key, which is not stored: after the last clone is dropped, no
+    /// question can be answered.
     ///
     /// # Errors
     /// [`Error::is_environment`] if the system has no randomness.
@@ -126,12 +130,12 @@ impl Sealer {
         key::fresh().map(Self::new)
     }
 
-    /// A sealer with the key in this directory. The key is created at the first use, and only this user can read it.
-    /// Processes can share the directory.
+    /// A sealer with the key in this directory. The key is created at the first use, and only this
+    /// user can read it. Processes can share the directory.
     ///
     /// # Errors
-    /// [`Error::is_environment`] if there is no key and none can be stored, or if other users could have read the key.
-    /// Such a key is not replaced: an operator should look at it first.
+    /// [`Error::is_environment`] if there is no key and none can be stored, or if other users could
+    /// have read the key. Such a key is not replaced: an operator should look at it first.
     pub fn kept_in(dir: impl AsRef<Path>) -> Result<Self, Error> {
         key::kept_in(dir.as_ref()).map(Self::new)
     }
@@ -143,15 +147,17 @@ impl Sealer {
         self
     }
 
-    /// Sets the clock for the lifetime. It must tell the time of day, and all hosts with this key must agree on it.
+    /// Sets the clock for the lifetime. It must tell the time of day, and all hosts with this key
+    /// must agree on it.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// The same key, for the questions of one principal: only a sealer that is bound to the same principal opens them. A
-    /// tenant's principals are its keys or users, named as the embedder likes. The refusal is [`ResumeFault::Foreign`].
+    /// The same key, for the questions of one principal: only a sealer that is bound to the same
+    /// principal opens them. A tenant's principals are its keys or users, named as the embedder
+    /// likes. The refusal is [`ResumeFault::Foreign`].
     #[must_use]
     pub fn bound_to(&self, principal: &str) -> Self {
         Self { principal: Some(of_text(Some(principal))), ..self.clone() }
@@ -160,7 +166,8 @@ impl Sealer {
     /// Seals what a question leaves, for an answer to the same call.
     ///
     /// # Errors
-    /// [`ToolError::InvalidReturn`] for a state and an answer schema of more than [`MAX_STATE`] together.
+    /// [`ToolError::InvalidReturn`] for a state and an answer schema of more than [`MAX_STATE`]
+    /// together.
     pub(crate) fn seal(&self, origin: &Origin<'_>, question: &Question) -> Result<Json, ToolError> {
         let [schema, state] = [&question.answer_schema, &question.state]
             .map(|json| json.as_ref().map_or("", Json::as_str));
@@ -188,7 +195,8 @@ impl Sealer {
     /// Opens what an answer brings back: the answer, with the state that the question left.
     ///
     /// # Errors
-    /// [`Refusal::Resume`], and [`Refusal::InvalidAnswer`] for an answer that does not fit the question.
+    /// [`Refusal::Resume`], and [`Refusal::InvalidAnswer`] for an answer that does not fit the
+    /// question.
     pub(crate) fn open(&self, origin: &Origin<'_>, resume: &Resume) -> Result<Resume, Refusal> {
         let (answer_schema, state) =
             self.opened(origin, resume.state.as_ref()).map_err(Refusal::Resume)?;
@@ -284,8 +292,8 @@ impl<'a> Origin<'a> {
         Self { tenant, tool: &tool.definition().name, digest: tool.code(), arguments }
     }
 
-    /// What must be the same when the answer comes, each with the fault when it is not. Whose it is comes first: no
-    /// other owner is told more.
+    /// What must be the same when the answer comes, each with the fault when it is not. Whose it is
+    /// comes first: no other owner is told more.
     fn fingerprints(&self, principal: Option<&Fingerprint>) -> [(ResumeFault, Fingerprint); 4] {
         let tenant = of_text(self.tenant);
         let principal = principal.filter(|_| stands(Defence::SealedPrincipal));
@@ -307,7 +315,8 @@ fn of_text(text: Option<&str>) -> Fingerprint {
     *hasher.finalize().as_bytes()
 }
 
-/// The same for equal values, however they are written: what is kept of a call's arguments while it runs.
+/// The same for equal values, however they are written: what is kept of a call's arguments while it
+/// runs.
 pub(crate) fn fingerprint(value: &Value) -> Fingerprint {
     *blake3::hash(&canonical::bytes(value)).as_bytes()
 }

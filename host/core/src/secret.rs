@@ -1,7 +1,8 @@
 //! Secrets: values that the host puts into requests. A tool knows only their names.
 //!
-//! In: an embedder's values or vault. Out: [`Secret`]s, for the code that puts them into requests. Invariants: `Debug`
-//! does not show a value, and there is no `Serialize`; its memory is cleared after use.
+//! In: an embedder's values or vault. Out: [`Secret`]s, for the code that puts them into requests.
+//! Invariants: `Debug` does not show a value, and there is no `Serialize`; its memory is cleared
+//! after use.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,11 +17,12 @@ use crate::defence::{Defence, stands};
 /// Shortest value in bytes. A shorter one would match ordinary text when responses are redacted.
 pub const MIN_SECRET: usize = 8;
 
-/// Longest value in bytes: most servers accept no longer header. A search for a longer value in all its encodings would
-/// slow down each call that can use it.
+/// Longest value in bytes: most servers accept no longer header. A search for a longer value in all
+/// its encodings would slow down each call that can use it.
 pub const MAX_SECRET: usize = 16 << 10;
 
-/// The value of a secret. Cheap to clone; its memory is cleared when the last clone is dropped. `Debug` does not show it.
+/// The value of a secret. Cheap to clone; its memory is cleared when the last clone is dropped.
+/// `Debug` does not show it.
 #[derive(Clone)]
 pub struct Secret(Arc<Zeroizing<String>>);
 
@@ -28,8 +30,8 @@ impl Secret {
     /// A secret with this value.
     ///
     /// # Errors
-    /// [`SecretError`] if it is shorter than [`MIN_SECRET`] or longer than [`MAX_SECRET`] bytes, or contains a control
-    /// character, which a header cannot hold.
+    /// [`SecretError`] if it is shorter than [`MIN_SECRET`] or longer than [`MAX_SECRET`] bytes, or
+    /// contains a control character, which a header cannot hold.
     pub fn new(value: impl Into<String>) -> Result<Self, SecretError> {
         let value = Zeroizing::new(value.into());
         if value.len() < MIN_SECRET && stands(Defence::SecretLength) {
@@ -107,15 +109,16 @@ pub type KnownFuture<'a> =
 /// # Ok(()) }
 /// ```
 pub trait SecretSource: Send + Sync + 'static {
-    /// The value of this name for this tenant. It is called at each use, and at the start of each call of a tool that is
-    /// granted the secret; its time counts as the call's.
+    /// The value of this name for this tenant. It is called at each use, and at the start of each
+    /// call of a tool that is granted the secret; its time counts as the call's.
     ///
     /// # Errors
     /// [`SecretError`] if the value is not available now.
     fn secret<'a>(&'a self, tenant: Option<&'a str>, name: &'a str) -> SecretFuture<'a>;
 
-    /// All values that must not leave in a request of a tool for this tenant: the host looks for them in each request. The
-    /// values that a tool is granted are always included. It is called at each request; its time counts as the call's.
+    /// All values that must not leave in a request of a tool for this tenant: the host looks for
+    /// them in each request. The values that a tool is granted are always included. It is called at
+    /// each request; its time counts as the call's.
     ///
     /// # Defaults
     /// None.

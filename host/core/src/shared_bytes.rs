@@ -1,9 +1,9 @@
 //! A number of bytes that calls share, and each tenant's part of it.
 //!
-//! In: a tenant, and how many bytes its call is about to hold. Out: a [`Held`], which gives them back when it is dropped, or
-//! nothing.
-//! Invariants: a tenant leaves at least as many bytes free as it holds. A call without a tenant is the embedder's own and may
-//! hold what is free.
+//! In: a tenant, and how many bytes its call is about to hold. Out: a [`Held`], which gives them
+//! back when it is dropped, or nothing.
+//! Invariants: a tenant leaves at least as many bytes free as it holds. A call without a tenant is
+//! the embedder's own and may hold what is free.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -39,7 +39,8 @@ impl SharedBytes {
         Arc::new(Self { most, held: Mutex::default() })
     }
 
-    /// Takes bytes for a call of this tenant. None where they are not free, or are the other tenants'.
+    /// Takes bytes for a call of this tenant. None where they are not free, or are the other
+    /// tenants'.
     pub(crate) fn take(self: &Arc<Self>, tenant: Option<&str>, bytes: u64) -> Option<Held> {
         let mut held = self.held.lock();
         let all = held.all.saturating_add(bytes);

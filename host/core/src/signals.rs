@@ -10,13 +10,14 @@ use signal_hook::flag;
 
 use crate::defence::{Defence, stands};
 
-/// Lets the process live through a write past its file-size limit (`ulimit -f`, RLIMIT_FSIZE): the write fails with `EFBIG`
-/// instead of ending the process by SIGXFSZ.
+/// Lets the process live through a write past its file-size limit (`ulimit -f`, RLIMIT_FSIZE): the
+/// write fails with `EFBIG` instead of ending the process by SIGXFSZ.
 ///
-/// Called when an [`Engine`](crate::Engine) is built, and by both kinds of worker processes. A program that writes files
-/// before that calls it by itself. It acts once, and only where the signal has its default disposition: a handler or an
-/// ignored signal of the program's own stays. It installs a handler that does nothing. Unlike an ignored signal, a handler is
-/// not inherited by the programs that this process starts.
+/// Called when an [`Engine`](crate::Engine) is built, and by both kinds of worker processes. A
+/// program that writes files before that calls it by itself. It acts once, and only where the
+/// signal has its default disposition: a handler or an ignored signal of the program's own stays.
+/// It installs a handler that does nothing. Unlike an ignored signal, a handler is not inherited by
+/// the programs that this process starts.
 pub fn survive_file_size_limit() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -30,8 +31,8 @@ pub fn survive_file_size_limit() {
     });
 }
 
-/// Whether a signal is neither ignored nor handled. Yes, where the system does not tell: a handler that is installed calls
-/// the one before it.
+/// Whether a signal is neither ignored nor handled. Yes, where the system does not tell: a handler
+/// that is installed calls the one before it.
 fn is_default(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let is_in = |field: &str| {

@@ -1,8 +1,10 @@
-//! How a worker process is started: with its standard streams, an empty environment and nothing else of this process.
+//! How a worker process is started: with its standard streams, an empty environment and nothing
+//! else of this process.
 //!
 //! In: a program. Out: a [`Command`], to which the caller adds arguments, environment and streams.
-//! Invariants: of the descriptors of this process a worker gets the three standard ones, which the caller chooses; the
-//! signals that tell how a worker ended have their default disposition in it, whatever this process does with them.
+//! Invariants: of the descriptors of this process a worker gets the three standard ones, which the
+//! caller chooses; the signals that tell how a worker ended have their default disposition in it,
+//! whatever this process does with them.
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
@@ -18,7 +20,8 @@ const MOST_DESCRIPTORS: u64 = 1 << 20;
 /// Signals by which a worker's end is told, or that end it for a limit.
 const RESET: [libc::c_int; 3] = [libc::SIGCHLD, libc::SIGXCPU, libc::SIGXFSZ];
 
-/// A command that starts this program as a worker, in a process group of its own: a terminal's Ctrl-C is its parent's to hear.
+/// A command that starts this program as a worker, in a process group of its own: a terminal's
+/// Ctrl-C is its parent's to hear.
 pub(crate) fn worker(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear().process_group(0);
@@ -27,8 +30,8 @@ pub(crate) fn worker(program: &Path) -> Command {
         reset_signals();
         if keeps_descriptors { Ok(()) } else { close_on_exec() }
     };
-    // SAFETY: between fork and exec only functions are called that are safe there: `signal`, `close_range`, `getrlimit` and
-    // `fcntl`. Nothing is allocated, and no lock is taken.
+    // SAFETY: between fork and exec only functions are called that are safe there: `signal`,
+    // `close_range`, `getrlimit` and `fcntl`. Nothing is allocated, and no lock is taken.
     #[expect(
         unsafe_code,
         reason = "descriptors are to be closed after the fork, where no other thread can open one"
@@ -49,10 +52,12 @@ fn reset_signals() {
     }
 }
 
-/// Marks every descriptor but the standard streams to be closed when the program is executed. Marked and not closed: the
-/// standard library has one of its own, by which it tells why a program could not be executed.
+/// Marks every descriptor but the standard streams to be closed when the program is executed.
+/// Marked and not closed: the standard library has one of its own, by which it tells why a program
+/// could not be executed.
 fn close_on_exec() -> io::Result<()> {
-    // SAFETY: the system call takes three numbers, and changes the descriptors of this process alone, which is about to exec.
+    // SAFETY: the system call takes three numbers, and changes the descriptors of this process
+    // alone, which is about to exec.
     #[expect(unsafe_code, reason = "no crate in use has this system call")]
     let marked = unsafe {
         libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)
@@ -84,7 +89,8 @@ fn each_close_on_exec() -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// What the shell finds: its streams, the directory that it lists, and nothing that this process has open.
+    /// What the shell finds: its streams, the directory that it lists, and nothing that this
+    /// process has open.
     #[test]
     fn a_worker_inherits_the_standard_streams_and_nothing_else() {
         let file = tempfile::tempfile().unwrap();

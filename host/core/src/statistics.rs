@@ -24,20 +24,23 @@ const MESSAGE_CHARS: usize = 1000;
 /// Times are wall time of whole calls.
 ///
 /// # Shape
-/// As JSON: its fields by name, and `average_us` and `success_rate`, which is null if no call was made. Times are whole
-/// microseconds in fields that end in `_us`.
+/// As JSON: its fields by name, and `average_us` and `success_rate`, which is null if no call was
+/// made. Times are whole microseconds in fields that end in `_us`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Statistics {
     /// Calls that ran and ended: successes and failures.
     pub count: u64,
-    /// Calls whose handler answered ok, with a question or with a halt, and whose answer could be encoded.
+    /// Calls whose handler answered ok, with a question or with a halt, and whose answer could be
+    /// encoded.
     pub success: u64,
     /// All other calls that ran.
     pub failure: u64,
-    /// Failures by a panic in this process: of the host while it ran the tool, or of a native handler.
+    /// Failures by a panic in this process: of the host while it ran the tool, or of a native
+    /// handler.
     pub panics: u64,
-    /// Calls that were refused before the handler ran. They are not in `count` or any other number here.
+    /// Calls that were refused before the handler ran. They are not in `count` or any other number
+    /// here.
     pub refused: u64,
     /// Calls that were cancelled. They are not in `count` or any other number here.
     pub cancelled: u64,
@@ -71,7 +74,8 @@ impl Statistics {
 /// It contains text of one call: show it to the operator, not to another tenant.
 ///
 /// # Shape
-/// As JSON: `{"reason", "message"}`; the reason is `null` if the handler itself reported the failure.
+/// As JSON: `{"reason", "message"}`; the reason is `null` if the handler itself reported the
+/// failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LastError {
@@ -248,7 +252,8 @@ mod tests {
     use crate::outcome::HandlerError;
     use crate::refusal::Refusal;
 
-    /// A hundred calls of 1 to 100 ms, in no order, ten of them failures; and what counts for nothing.
+    /// A hundred calls of 1 to 100 ms, in no order, ten of them failures; and what counts for
+    /// nothing.
     #[test]
     fn percentiles_and_rates_are_those_of_the_calls_made() {
         let counters = Counters::default();

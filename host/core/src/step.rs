@@ -1,10 +1,11 @@
 //! Single steps of an agent loop: a call is checked, made and recorded.
 //!
-//! In: the call that a model asked for, and the [`Turn`]. Out: always one [`Step`] per call, which says what the loop
-//! does next. The stages: judge → stop? → context → gate → dispatch → window → notice → restart? → entry. Of several
-//! calls, all pass their gates first, then all are dispatched side by side, then the other stages follow for each call
-//! in order. Invariants: a tool is dispatched at most once; a stop wins over a result; a panic of the embedder's code
-//! does not break a step. Source: docs/contract.md, section 6, whose stages are numbered below.
+//! In: the call that a model asked for, and the [`Turn`]. Out: always one [`Step`] per call, which
+//! says what the loop does next. The stages: judge → stop? → context → gate → dispatch → window →
+//! notice → restart? → entry. Of several calls, all pass their gates first, then all are dispatched
+//! side by side, then the other stages follow for each call in order. Invariants: a tool is
+//! dispatched at most once; a stop wins over a result; a panic of the embedder's code does not
+//! break a step. Source: docs/contract.md, section 6, whose stages are numbered below.
 
 mod config;
 mod entry;
@@ -44,7 +45,8 @@ use crate::tool_error::{Exit, ToolError};
 type Observer = dyn Fn(StepEvent) + Send + Sync;
 type Hook = dyn Fn(Arc<Completion>) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync;
 
-/// Makes the steps of agent loops. Cheap to clone; one stepper serves any number of turns at the same time.
+/// Makes the steps of agent loops. Cheap to clone; one stepper serves any number of turns at the
+/// same time.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -66,7 +68,8 @@ type Hook = dyn Fn(Arc<Completion>) -> Pin<Box<dyn Future<Output = bool> + Send>
 /// ```
 ///
 /// # Defaults
-/// An executor with its own defaults, [`StepConfig::default`], [`OnToolError::Continue`], no encoder, no observer, no hook.
+/// An executor with its own defaults, [`StepConfig::default`], [`OnToolError::Continue`], no
+/// encoder, no observer, no hook.
 #[derive(Clone)]
 pub struct Stepper {
     registry: Registry,
@@ -96,7 +99,8 @@ impl Stepper {
         }
     }
 
-    /// Sets the executor. Its timeout does not apply: a step has its own, see [`StepConfig::with_timeout`].
+    /// Sets the executor. Its timeout does not apply: a step has its own, see
+    /// [`StepConfig::with_timeout`].
     #[must_use]
     pub fn with_executor(mut self, executor: Executor) -> Self {
         self.executor = executor;
@@ -117,10 +121,11 @@ impl Stepper {
         self
     }
 
-    /// Sets the policy for failures of the handler, the executor, the host and the encoder. It does not apply to a tool
-    /// that does not exist or is not allowed in this turn. As in a run, it decides what the model gets and whether the
-    /// loop halts. It does not change what happened: with [`Verdict::Continue`](crate::Verdict::Continue) the call
-    /// still counts as failed for statistics, windows and errors in a row.
+    /// Sets the policy for failures of the handler, the executor, the host and the encoder. It does
+    /// not apply to a tool that does not exist or is not allowed in this turn. As in a run, it
+    /// decides what the model gets and whether the loop halts. It does not change what happened:
+    /// with [`Verdict::Continue`](crate::Verdict::Continue) the call still counts as failed for
+    /// statistics, windows and errors in a row.
     #[must_use]
     pub fn with_on_tool_error(mut self, policy: OnToolError) -> Self {
         self.policy = policy;
@@ -134,9 +139,10 @@ impl Stepper {
         self
     }
 
-    /// Sets a hook that is called when a dispatched call has ended, with success or not. If it returns `true`, it has
-    /// put the result into the model's context, and the step is a [`Step::Restart`]. If it panics, or does not return
-    /// within the step's timeout, that counts as `false`.
+    /// Sets a hook that is called when a dispatched call has ended, with success or not. If it
+    /// returns `true`, it has put the result into the model's context, and the step is a
+    /// [`Step::Restart`]. If it panics, or does not return within the step's timeout, that counts
+    /// as `false`.
     #[must_use]
     pub fn with_restart_hook<Answer>(
         mut self,
@@ -152,25 +158,27 @@ impl Stepper {
     /// Makes one step.
     ///
     /// # Cancel safety
-    /// When dropped, the tool is stopped as by [`Executor::call`], and the turn stays as it was, except that the tool
-    /// stays allowed if it had already succeeded.
+    /// When dropped, the tool is stopped as by [`Executor::call`], and the turn stays as it was,
+    /// except that the tool stays allowed if it had already succeeded.
     pub async fn step(&self, call: impl Into<RawCall>, turn: &mut Turn) -> Step {
         let call = call.into();
         self.stages(call, turn).await.unwrap_or_else(|status| Step::Abort { status })
     }
 
-    /// Makes the steps of all calls of one answer of the model: one step per call, in the order of the calls. First
-    /// every call passes its gates, in order. Then the tools run side by side, as many at the same time as
-    /// [`StepConfig::with_max_concurrency`] says. When the last one has ended, stages 6 to 9 follow for each call in
-    /// order.
+    /// Makes the steps of all calls of one answer of the model: one step per call, in the order of
+    /// the calls. First every call passes its gates, in order. Then the tools run side by side, as
+    /// many at the same time as [`StepConfig::with_max_concurrency`] says. When the last one has
+    /// ended, stages 6 to 9 follow for each call in order.
     ///
-    /// - The turn ends before any tool runs if a call has no name, if a call has arguments that are not an object and no id, or if a
-    ///   stop is requested before the first dispatch. Every step is then this [`Step::Abort`].
-    /// - Otherwise the steps are independent. A [`Step::Restart`], a halt or too many errors in a row do not affect the calls after
-    ///   it: they have run, and are recorded.
-    /// - A stop applies to all: running calls are ended, and every call that is not recorded yet becomes
-    ///   [`AbortStatus::StoppedByUser`].
-    /// - A tool that a success allows is allowed from the next step on, not for the other calls of this answer.
+    /// - The turn ends before any tool runs if a call has no name, if a call has arguments that are
+    ///   not an object and no id, or if a stop is requested before the first dispatch. Every step
+    ///   is then this [`Step::Abort`].
+    /// - Otherwise the steps are independent. A [`Step::Restart`], a halt or too many errors in a
+    ///   row do not affect the calls after it: they have run, and are recorded.
+    /// - A stop applies to all: running calls are ended, and every call that is not recorded yet
+    ///   becomes [`AbortStatus::StoppedByUser`].
+    /// - A tool that a success allows is allowed from the next step on, not for the other calls of
+    ///   this answer.
     ///
     /// # Cancel safety
     /// As [`step`](Self::step). Calls that were recorded before the drop stay counted in the turn.
@@ -206,7 +214,8 @@ impl Stepper {
         steps
     }
 
-    /// Stage 5. The executor keeps the time and ends a stopped call, so that either is a completion like any other.
+    /// Stage 5. The executor keeps the time and ends a stopped call, so that either is a completion
+    /// like any other.
     async fn dispatch(
         &self,
         tool: &Tool,

@@ -1,13 +1,13 @@
 //! An embedded database (SQLite) on disk, which several processes use at once, or in memory.
 //!
-//! In: a directory. Out: a [`Database`]: transactions.
-//! Invariants, on disk: a change is on the disk, flushed, before [`Database::write`] returns: it survives the death of the
-//! process and a loss of power; a process that is killed leaves the state before its last change or after it; the file is
-//! this user's alone.
-//! Layout: the file `store.db` in WAL mode, beside it `store.db-wal` and `store.db-shm` while it is in use. The header has
-//! our application id, `user_version` is the version of the schema.
-//! Not here: what tables mean (`kv`), and the count of a granted directory, which changes with every write of a tool
-//! (`directory::shared`).
+//! In: a directory. Out: a [`Database`]: transactions. Invariants, on disk: a change is on the
+//! disk, flushed, before [`Database::write`] returns: it survives the death of the process and a
+//! loss of power; a process that is killed leaves the state before its last change or after it; the
+//! file is this user's alone. Layout: the file `store.db` in WAL mode, beside it `store.db-wal` and
+//! `store.db-shm` while it is in use. The header has our application id, `user_version` is the
+//! version of the schema.
+//! Not here: what tables mean (`kv`), and the count of a granted directory, which changes with
+//! every write of a tool (`directory::shared`).
 
 mod failure;
 mod place;
@@ -28,8 +28,8 @@ pub(crate) use place::FILE;
 /// The result of statements, or the reason for which the operation is refused.
 pub(crate) type Answer<T> = rusqlite::Result<Result<T, StoreError>>;
 
-/// How long an operation waits for other processes: longer than most calls may take, so that a call's own deadline is what
-/// ends its wait.
+/// How long an operation waits for other processes: longer than most calls may take, so that a
+/// call's own deadline is what ends its wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Marks the file as ours: `tcel`.
 const APPLICATION: i64 = 0x7463_656c;
@@ -42,8 +42,8 @@ const CACHE: i64 = 4096;
 /// Bytes of the log that stay on the disk after its content was moved into the database.
 const LOG: i64 = 4 << 20;
 
-/// The tables. `last` has the last version of each namespace that has keys, and, under the empty name, the highest version of
-/// those that had. `sum` is over the rest of a row.
+/// The tables. `last` has the last version of each namespace that has keys, and, under the empty
+/// name, the highest version of those that had. `sum` is over the rest of a row.
 const TABLES: &str = "
     CREATE TABLE entry (
         namespace BLOB NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, version INTEGER NOT NULL, expires INTEGER,
@@ -60,17 +60,18 @@ pub(crate) struct Database {
     /// [`PATIENCE`], but in tests.
     pub(crate) patience: Duration,
     idle: Mutex<Vec<Connection>>,
-    /// Writers of this process wait here for each other, and not by asking the file again and again.
+    /// Writers of this process wait here for each other, and not by asking the file again and
+    /// again.
     writing: Mutex<()>,
 }
 
 impl Database {
-    /// Opens the database of a directory. Both are made where they are not there, for this user alone. Reads all of it, so
-    /// that damage is found here and not by a call.
+    /// Opens the database of a directory. Both are made where they are not there, for this user
+    /// alone. Reads all of it, so that damage is found here and not by a call.
     ///
     /// # Errors
-    /// [`Error::is_environment`] for a directory or file that others can write, a file that is no store, is damaged or of
-    /// another version, a disk that is full.
+    /// [`Error::is_environment`] for a directory or file that others can write, a file that is no
+    /// store, is damaged or of another version, a disk that is full.
     pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
         let file = place::secure(dir, |new| made(new).map_err(|error| refused(new, &error)))?;
         let database = Self::at(Some(file.clone()));
@@ -103,8 +104,8 @@ impl Database {
     /// One change of all rows, alone among all processes. After an error nothing has changed.
     ///
     /// # Errors
-    /// Those of `change`, and those of the database. After [`StoreError::Unavailable`] from the flush itself the change may
-    /// or may not be there.
+    /// Those of `change`, and those of the database. After [`StoreError::Unavailable`] from the
+    /// flush itself the change may or may not be there.
     pub(crate) fn write<T>(
         &self,
         change: impl FnOnce(&Connection) -> Answer<T>,
@@ -155,7 +156,8 @@ impl Database {
 
 /// A connection to a file.
 fn opened(file: &Path) -> rusqlite::Result<Connection> {
-    // Without links on the way: the directory is resolved, and only its owner can open it. Threads take turns here, not there.
+    // Without links on the way: the directory is resolved, and only its owner can open it. Threads
+    // take turns here, not there.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
@@ -215,7 +217,8 @@ mod tests {
     use super::*;
 
     impl Database {
-        /// A new one in this directory whose first connections do not flush, for tests of many writes.
+        /// A new one in this directory whose first connections do not flush, for tests of many
+        /// writes.
         pub(crate) fn unflushed(dir: &Path) -> Self {
             let database = Self::open(dir).unwrap();
             database.idle.lock().resize_with(KEPT, || database.connect().unwrap());

@@ -1,10 +1,12 @@
 //! Finds texts in a definition that seem to be written to steer a model, not to describe a tool.
 //!
-//! In: a [`Definition`]. Out: the suspicious places, for the person who decides whether the tool may be used.
-//! Invariants: linear in the length of the text; every text of the definition is searched, names of members too. This
-//! helps a reader and is not a defence: a text can always be worded so that no pattern matches. The defence is that a
-//! tool is used only after a person has approved its definition, and only in the form that was approved. Source: the
-//! published attacks on tool descriptions (hidden instructions, shadowing of other tools, secrecy).
+//! In: a [`Definition`]. Out: the suspicious places, for the person who decides whether the tool
+//! may be used.
+//! Invariants: linear in the length of the text; every text of the definition is searched, names of
+//! members too. This helps a reader and is not a defence: a text can always be worded so that no
+//! pattern matches. The defence is that a tool is used only after a person has approved its
+//! definition, and only in the form that was approved. Source: the published attacks on tool
+//! descriptions (hidden instructions, shadowing of other tools, secrecy).
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -73,8 +75,8 @@ pub struct Suspicion {
 }
 
 impl Definition {
-    /// The texts that seem to be written to steer a model: at most 32, in the order of the definition. An empty list
-    /// does not mean that the definition is harmless.
+    /// The texts that seem to be written to steer a model: at most 32, in the order of the
+    /// definition. An empty list does not mean that the definition is harmless.
     #[must_use]
     pub fn suspicions(&self) -> Vec<Suspicion> {
         let mut found = Vec::new();
@@ -88,10 +90,10 @@ impl Definition {
 
 /// Whether a character is invisible, or changes how a terminal shows the text around it.
 ///
-/// These are: the soft hyphen, direction marks and overrides, characters of zero width, line separators, invisible
-/// operators, interlinear marks, tags, and variation selectors that can carry hidden bytes. The zero-width joiners are
-/// among them, although emoji and some scripts need them, because sequences of them can encode a text. U+FE0F is not,
-/// because emoji need it.
+/// These are: the soft hyphen, direction marks and overrides, characters of zero width, line
+/// separators, invisible operators, interlinear marks, tags, and variation selectors that can carry
+/// hidden bytes. The zero-width joiners are among them, although emoji and some scripts need them,
+/// because sequences of them can encode a text. U+FE0F is not, because emoji need it.
 #[must_use]
 pub fn is_unseen(c: char) -> bool {
     match c {

@@ -24,9 +24,9 @@ use crate::usage::Meter;
 
 /// A tool that can be called. Cheap to clone.
 ///
-/// Its calls are counted, whether the [`Executor`](crate::Executor) makes them directly, for a run or for a step: each once,
-/// for the tool and all its clones. What a method like [`with_limits`](Self::with_limits) returns is another tool, which
-/// counts from zero.
+/// Its calls are counted, whether the [`Executor`](crate::Executor) makes them directly, for a run
+/// or for a step: each once, for the tool and all its clones. What a method like
+/// [`with_limits`](Self::with_limits) returns is another tool, which counts from zero.
 #[derive(Clone)]
 pub struct Tool(Arc<Inner>);
 
@@ -50,7 +50,8 @@ const VISIBLE_TIMEOUT: Duration = Duration::from_secs(1);
 const VISIBLE_FUEL: u64 = 50_000_000;
 
 impl Tool {
-    /// A tool without a handler (manual mode): the application answers its calls. The executor reports `not_found`.
+    /// A tool without a handler (manual mode): the application answers its calls. The executor
+    /// reports `not_found`.
     ///
     /// # Errors
     /// [`Error::is_definition`] when a schema is not usable.
@@ -58,7 +59,8 @@ impl Tool {
         Self::build(definition, None)
     }
 
-    /// A tool whose handler is an async closure: `async |arguments| …` or `async |arguments, invocation| …`.
+    /// A tool whose handler is an async closure: `async |arguments| …` or `async |arguments,
+    /// invocation| …`.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -82,9 +84,10 @@ impl Tool {
     /// ```
     ///
     /// # Blocking
-    /// The closure must not block its thread, for example with file access, a blocking database driver or a long
-    /// computation. While it blocks, its deadline cannot be enforced, and the other calls of its run cannot continue. An
-    /// answer after the deadline is dropped. Use [`native_blocking`](Self::native_blocking) for code that blocks.
+    /// The closure must not block its thread, for example with file access, a blocking database
+    /// driver or a long computation. While it blocks, its deadline cannot be enforced, and the
+    /// other calls of its run cannot continue. An answer after the deadline is dropped. Use
+    /// [`native_blocking`](Self::native_blocking) for code that blocks.
     ///
     /// # Errors
     /// [`Error::is_definition`] when a schema is not usable.
@@ -144,10 +147,10 @@ impl Tool {
         }))
     }
 
-    /// Offers the tool only where `rule(arguments, context)` holds. The arguments are those of the call, before they are
-    /// checked against the schema; for a list, where there are none yet, they are `null`. A tool that is not offered cannot
-    /// be called either: `not_visible`. A further rule is added: the tool is offered where all of them hold. Source: contract,
-    /// section 5.
+    /// Offers the tool only where `rule(arguments, context)` holds. The arguments are those of the
+    /// call, before they are checked against the schema; for a list, where there are none yet, they
+    /// are `null`. A tool that is not offered cannot be called either: `not_visible`. A further
+    /// rule is added: the tool is offered where all of them hold. Source: contract, section 5.
     #[must_use]
     pub fn with_visibility(
         self,
@@ -156,8 +159,9 @@ impl Tool {
         self.with(|tool| tool.rules.visible.push(Arc::new(rule)))
     }
 
-    /// Takes only calls that `rule` accepts; others are refused as `not_allowed`. If `rule` panics, the call is refused. A
-    /// further rule is added: all of them have to accept a call. Source: docs/contract.md, section 4.
+    /// Takes only calls that `rule` accepts; others are refused as `not_allowed`. If `rule` panics,
+    /// the call is refused. A further rule is added: all of them have to accept a call. Source:
+    /// docs/contract.md, section 4.
     #[must_use]
     pub fn with_can_execute(
         self,
@@ -166,14 +170,15 @@ impl Tool {
         self.with(|tool| tool.rules.takes.push(Arc::new(rule)))
     }
 
-    /// Checks arguments that fit the schema: `rule` returns everything that is wrong with them, in words for a model. Each text
-    /// becomes the `expected` of a [`Fault`](crate::Fault) with an empty path. A further rule is added: the call is refused
-    /// with what all of them found.
+    /// Checks arguments that fit the schema: `rule` returns everything that is wrong with them, in
+    /// words for a model. Each text becomes the `expected` of a [`Fault`](crate::Fault) with an
+    /// empty path. A further rule is added: the call is refused with what all of them found.
     ///
-    /// If `rule` panics, the call fails as `handler_raised` with the kind `native_panic`: the arguments may be right.
+    /// If `rule` panics, the call fails as `handler_raised` with the kind `native_panic`: the
+    /// arguments may be right.
     ///
-    /// Keep rules short. Large arguments are checked a few calls at a time, and a rule that is slow with them delays the
-    /// large arguments of other calls.
+    /// Keep rules short. Large arguments are checked a few calls at a time, and a rule that is slow
+    /// with them delays the large arguments of other calls.
     #[must_use]
     pub fn with_validator(
         self,
@@ -202,8 +207,8 @@ impl Tool {
         limits.with_timeout(timeout)
     }
 
-    /// Puts a [`Middleware`] around its handler; of several, the one that was added last runs first. A tool without a
-    /// handler stays without.
+    /// Puts a [`Middleware`] around its handler; of several, the one that was added last runs
+    /// first. A tool without a handler stays without.
     #[must_use]
     pub fn with_middleware(self, middleware: impl Middleware) -> Self {
         self.with(|tool| {
@@ -212,8 +217,9 @@ impl Tool {
         })
     }
 
-    /// Names the version of the code behind it: an answer to a question of another version is refused under a sealer.
-    /// Components need none, their digest is theirs. Source: docs/contract.md, section 7.
+    /// Names the version of the code behind it: an answer to a question of another version is
+    /// refused under a sealer. Components need none, their digest is theirs. Source:
+    /// docs/contract.md, section 7.
     #[must_use]
     pub fn with_version(self, version: impl Into<String>) -> Self {
         self.with(|tool| tool.version = Some(version.into()))
@@ -229,7 +235,8 @@ impl Tool {
         self.with(|tool| tool.rights = Some(rights))
     }
 
-    /// What it may reach, before a tenant's or a call's overlay; none for native tools, which reach what the process does.
+    /// What it may reach, before a tenant's or a call's overlay; none for native tools, which reach
+    /// what the process does.
     #[must_use]
     pub fn rights(&self) -> Option<&Rights> {
         self.0.rights.as_ref()
@@ -284,8 +291,9 @@ impl Tool {
         self.0.rules.visible.is_empty() && self.handler().is_none_or(Handler::always_visible)
     }
 
-    /// Whether the tool is offered in this context, for a list: without arguments. One that decides by itself is asked, a
-    /// component in a cell of its own; if it fails at that, it is not offered.
+    /// Whether the tool is offered in this context, for a list: without arguments. One that decides
+    /// by itself is asked, a component in a cell of its own; if it fails at that, it is not
+    /// offered.
     ///
     /// # Cancel safety
     /// May be dropped.
@@ -336,8 +344,8 @@ impl Tool {
         }
     }
 
-    /// The definition, with its schemas in JSON Schema 2020-12: a schema of an earlier draft is translated, and what cannot be
-    /// enforced is left out (see [`Definition::unenforced`]).
+    /// The definition, with its schemas in JSON Schema 2020-12: a schema of an earlier draft is
+    /// translated, and what cannot be enforced is left out (see [`Definition::unenforced`]).
     #[must_use]
     pub fn definition(&self) -> &Definition {
         &self.0.definition

@@ -1,7 +1,9 @@
 //! The error of a call whose handler gave no valid answer.
 //!
-//! In: how a cell or a native handler ended. Out: [`ToolError`], a closed reason with a typed cause.
-//! Invariants: made by the host only; six reasons and no more (docs/contract.md, section 2); text is for people, decisions go by type.
+//! In: how a cell or a native handler ended. Out: [`ToolError`], a closed reason with a typed
+//! cause.
+//! Invariants: made by the host only; six reasons and no more (docs/contract.md, section 2); text
+//! is for people, decisions go by type.
 //! Not here: how an engine's error becomes one of these (`engine::classify`).
 
 mod awaited;
@@ -106,8 +108,8 @@ impl ToolError {
 pub enum Exit {
     /// The guest called `exit`.
     Called {
-        /// 0 if the guest exited with success, 1 if it did not. WASI 0.2 tells the host no more than that: a tool's `exit(3)`
-        /// arrives as 1.
+        /// 0 if the guest exited with success, 1 if it did not. WASI 0.2 tells the host no more
+        /// than that: a tool's `exit(3)` arrives as 1.
         code: i32,
     },
     /// The caller cancelled the call or dropped its future.
@@ -119,8 +121,9 @@ pub enum Exit {
 /// Which budget is used up.
 ///
 /// # Shape
-/// As JSON: `{"kind": "fuel", "budget", "used"}`; `"deadline"` and `"blocked"` in whole milliseconds, as `budget_ms` and
-/// `used_ms`. A `"blocked"` can have `awaited`, an [`Awaited`]. Each can have `stdout`.
+/// As JSON: `{"kind": "fuel", "budget", "used"}`; `"deadline"` and `"blocked"` in whole
+/// milliseconds, as `budget_ms` and `used_ms`. A `"blocked"` can have `awaited`, an [`Awaited`].
+/// Each can have `stdout`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Timeout {
     /// Out of fuel, in the engine's instruction units.
@@ -155,7 +158,8 @@ pub enum Timeout {
 }
 
 impl Timeout {
-    /// Returns the standard output of a command until then. Bytes that are no UTF-8 are shown as U+FFFD.
+    /// Returns the standard output of a command until then. Bytes that are no UTF-8 are shown as
+    /// U+FFFD.
     #[must_use]
     pub fn stdout(&self) -> Option<&str> {
         let (Self::Fuel { stdout, .. }
@@ -192,7 +196,8 @@ impl Timeout {
 #[serde(rename_all = "snake_case", tag = "rule")]
 #[non_exhaustive]
 pub enum ReturnRule {
-    /// A field is not valid JSON, is nested too deep, or does not have the form that the contract gives it.
+    /// A field is not valid JSON, is nested too deep, or does not have the form that the contract
+    /// gives it.
     NotJson {
         /// The field.
         field: String,
@@ -203,8 +208,8 @@ pub enum ReturnRule {
     TooLarge {
         /// The limit in bytes.
         limit: u64,
-        /// The size in bytes. Of a return so large that the host does not copy it: what the host would have copied, so it is
-        /// more.
+        /// The size in bytes. Of a return so large that the host does not copy it: what the host
+        /// would have copied, so it is more.
         got: u64,
     },
     /// The answer has more parts than the limit.
@@ -233,7 +238,8 @@ pub enum ReturnRule {
         /// The reason.
         reason: String,
     },
-    /// The policy function of a run panicked or gave no answer when it was asked about a failure of the tool.
+    /// The policy function of a run panicked or gave no answer when it was asked about a failure of
+    /// the tool.
     Policy {
         /// What happened.
         detail: String,

@@ -16,14 +16,17 @@ use crate::fence::fenced;
 /// What one call used.
 ///
 /// # Units
-/// Time is wall time from the call's start to its end, waiting included. Memory and sizes are bytes.
+/// Time is wall time from the call's start to its end, waiting included. Memory and sizes are
+/// bytes.
 ///
 /// # Shape
-/// As JSON: its fields by name; `fuel` may be `null`, the wall time is whole microseconds, as `wall_us`.
+/// As JSON: its fields by name; `fuel` may be `null`, the wall time is whole microseconds, as
+/// `wall_us`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Instruction units of the engine; absent where nothing was metered (native handlers, refusals).
+    /// Instruction units of the engine; absent where nothing was metered (native handlers,
+    /// refusals).
     pub fuel: Option<u64>,
     /// Wall time.
     #[serde(rename = "wall_us", with = "micros")]
@@ -36,8 +39,8 @@ pub struct Usage {
     pub bytes_out: u64,
     /// Calls from the guest into the host.
     pub host_calls: u64,
-    /// Log that was kept: `log`, standard output and standard error together, each byte as the tool wrote it, and one for the
-    /// end of each message of `log`.
+    /// Log that was kept: `log`, standard output and standard error together, each byte as the tool
+    /// wrote it, and one for the end of each message of `log`.
     pub log_bytes: u64,
     /// Log over the limit, counted likewise and dropped.
     pub log_bytes_lost: u64,
@@ -63,8 +66,8 @@ mod micros {
     }
 }
 
-/// The meters of one running call, read when it ends, however it ends: answered, killed or dropped. All attempts at it share
-/// them, each counts on from where the one before ended.
+/// The meters of one running call, read when it ends, however it ends: answered, killed or dropped.
+/// All attempts at it share them, each counts on from where the one before ended.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     pub(crate) fuel: AtomicU64,
@@ -101,7 +104,8 @@ impl Meter {
         meter
     }
 
-    /// Tells the fuel that was not told yet. The rest is told when the cell, which may outlive its question, is gone.
+    /// Tells the fuel that was not told yet. The rest is told when the cell, which may outlive its
+    /// question, is gone.
     pub(crate) fn tell_check(&self) {
         let Some(CheckFuel(tell)) = &self.check else { return };
         let fuel = self.fuel.load(Relaxed);
@@ -126,7 +130,8 @@ impl Meter {
         }
     }
 
-    /// Notes what the call used until now. Readings only go up: a cell that is killed may write its last one late.
+    /// Notes what the call used until now. Readings only go up: a cell that is killed may write its
+    /// last one late.
     pub(crate) fn note(&self, fuel: u64, peak_memory: u64, host_calls: u64) {
         self.fuel.fetch_max(fuel, Relaxed);
         self.metered.store(true, Relaxed);

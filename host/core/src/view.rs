@@ -1,7 +1,8 @@
 //! The result of a call as one flat object, for hosts that need neither events nor a policy.
 //!
-//! In: a [`Completion`] and the tool's definition. Out: [`ResultView`]. Source: docs/contract.md, sections 4
-//! (`{success, result?, message?}`), 5 (`{success, result, errors[], attributes}`) and 9.
+//! In: a [`Completion`] and the tool's definition. Out: [`ResultView`]. Source: docs/contract.md,
+//! sections 4 (`{success, result?, message?}`), 5 (`{success, result, errors[], attributes}`) and
+//! 9.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,7 +21,8 @@ use crate::policy::Failure;
 /// The result of a call.
 ///
 /// # Shape
-/// As JSON: `{"tool_call_id", "tool", "success", "result", "message"?, "data"?, "errors", "attributes"}`.
+/// As JSON: `{"tool_call_id", "tool", "success", "result", "message"?, "data"?, "errors",
+/// "attributes"}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResultView {
@@ -72,8 +74,8 @@ impl ResultView {
         }
     }
 
-    /// The view as text for a model: a failure as `{"error": "a; b", "data"?}`, a string as it is, a message without a value as it is,
-    /// anything else as JSON.
+    /// The view as text for a model: a failure as `{"error": "a; b", "data"?}`, a string as it is,
+    /// a message without a value as it is, anything else as JSON.
     #[must_use]
     pub fn to_text(&self) -> String {
         match (&self.result, &self.message) {

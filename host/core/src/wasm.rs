@@ -27,17 +27,18 @@ pub struct Component {
 }
 
 impl Component {
-    /// Loads a component without grants. Compiling takes about 0.1 s for a Rust tool, and seconds for a language
-    /// runtime; loading from the cache takes well under a millisecond per megabyte. Unless the engine's
-    /// [`Optimise`](crate::Optimise) says otherwise, the component answers on quickly compiled code until its
-    /// [`optimised`](Self::optimised) code is ready, with the same answers on the same fuel. The optimiser stops when
-    /// the last clone of the component and of its tools is dropped.
+    /// Loads a component without grants. Compiling takes about 0.1 s for a Rust tool, and seconds
+    /// for a language runtime; loading from the cache takes well under a millisecond per megabyte.
+    /// Unless the engine's [`Optimise`](crate::Optimise) says otherwise, the component answers on
+    /// quickly compiled code until its [`optimised`](Self::optimised) code is ready, with the same
+    /// answers on the same fuel. The optimiser stops when the last clone of the component and of
+    /// its tools is dropped.
     ///
     /// # Errors
-    /// [`Error::is_component`] for bytes that are not a usable component, [`Error::is_not_granted`] for imports that
-    /// need a grant or are unknown, [`Error::is_definition`] for a definition that is not usable.
-    /// [`Error::is_environment`] for a failure of the host, for example if all cells are busy; the compiled code is in
-    /// the cache then, if there is one.
+    /// [`Error::is_component`] for bytes that are not a usable component, [`Error::is_not_granted`]
+    /// for imports that need a grant or are unknown, [`Error::is_definition`] for a definition that
+    /// is not usable. [`Error::is_environment`] for a failure of the host, for example if all cells
+    /// are busy; the compiled code is in the cache then, if there is one.
     ///
     /// # Cancel safety
     /// May be dropped: the compiler finishes in the background.
@@ -48,9 +49,10 @@ impl Component {
     /// Loads a component with grants. Each tool can use those of them that it declares.
     ///
     /// # Errors
-    /// As [`load`](Self::load). [`Error::is_not_granted`] if a grant is missing, unless `missing` says that each use is
-    /// denied instead; its hint lists what the tools declare. [`Error::is_definition`] for a need that cannot be read.
-    /// [`Error::is_directory`] for a granted directory that cannot be opened or must not be granted.
+    /// As [`load`](Self::load). [`Error::is_not_granted`] if a grant is missing, unless `missing`
+    /// says that each use is denied instead; its hint lists what the tools declare.
+    /// [`Error::is_definition`] for a need that cannot be read. [`Error::is_directory`] for a
+    /// granted directory that cannot be opened or must not be granted.
     ///
     /// # Cancel safety
     /// As [`load`](Self::load).
@@ -66,13 +68,13 @@ impl Component {
         )
     }
 
-    /// Loads a component with grants, for a tenant. The components of one tenant are loaded one at a time, and
-    /// [`compiles_per_minute`](crate::EngineBuilder::compiles_per_minute) limits how many are compiled. A component
-    /// that is in the cache does not count.
+    /// Loads a component with grants, for a tenant. The components of one tenant are loaded one at
+    /// a time, and [`compiles_per_minute`](crate::EngineBuilder::compiles_per_minute) limits how
+    /// many are compiled. A component that is in the cache does not count.
     ///
     /// # Errors
-    /// As [`load_with`](Self::load_with), and [`Error::is_quota`] if the tenant has used up its quota or has too many
-    /// waiting loads: [`Error::retry_after`] tells when to try again.
+    /// As [`load_with`](Self::load_with), and [`Error::is_quota`] if the tenant has used up its
+    /// quota or has too many waiting loads: [`Error::retry_after`] tells when to try again.
     ///
     /// # Cancel safety
     /// As [`load`](Self::load). Nothing has begun while it waits for its turn.
@@ -91,12 +93,14 @@ impl Component {
         )
     }
 
-    /// Loads a component with grants for a host that has many components. If its code is in the engine's cache, it is
-    /// linked at the first call, which takes a millisecond or two longer. The engine releases linked code that was not
-    /// called for longest when there is more of it than [`linked_bytes`](crate::EngineBuilder::linked_bytes); the next
-    /// call links it again. `source` reads the component's bytes again; it is called, on a thread of the engine, if the
-    /// code is no longer in the cache or is not optimised yet. Bytes with another digest are not used. If the code cannot
-    /// be linked, calls are refused as [`Refusal::Unavailable`](crate::Refusal::Unavailable), and the log says why.
+    /// Loads a component with grants for a host that has many components. If its code is in the
+    /// engine's cache, it is linked at the first call, which takes a millisecond or two longer. The
+    /// engine releases linked code that was not called for longest when there is more of it than
+    /// [`linked_bytes`](crate::EngineBuilder::linked_bytes); the next call links it again. `source`
+    /// reads the component's bytes again; it is called, on a thread of the engine, if the code is
+    /// no longer in the cache or is not optimised yet. Bytes with another digest are not used. If
+    /// the code cannot be linked, calls are refused as
+    /// [`Refusal::Unavailable`](crate::Refusal::Unavailable), and the log says why.
     ///
     /// # Errors
     /// As [`load_with`](Self::load_with).
@@ -153,12 +157,14 @@ impl Component {
         tool::named(&self.tools, name)
     }
 
-    /// The definitions of its tools, in the component's order, with their schemas in JSON Schema 2020-12.
+    /// The definitions of its tools, in the component's order, with their schemas in JSON Schema
+    /// 2020-12.
     pub fn definitions(&self) -> impl Iterator<Item = &Definition> {
         self.tools.iter().map(Tool::definition)
     }
 
-    /// The same definitions as the component gives them, for example to [recognise](Definition::hash) them.
+    /// The same definitions as the component gives them, for example to
+    /// [recognise](Definition::hash) them.
     pub fn described(&self) -> impl Iterator<Item = &Definition> {
         let is_tool = |definition: &&Definition| {
             !self.left_out.iter().any(|(name, _)| *name == definition.name)
@@ -166,8 +172,8 @@ impl Component {
         self.loaded.definitions().iter().filter(is_tool)
     }
 
-    /// The tools that cannot be used, each by its name with the problem in its definition. A component all of whose tools
-    /// are unusable is not loaded.
+    /// The tools that cannot be used, each by its name with the problem in its definition. A
+    /// component all of whose tools are unusable is not loaded.
     pub fn left_out(&self) -> impl Iterator<Item = (&str, &str)> {
         self.left_out.iter().map(|(name, problem)| (&**name, &**problem))
     }
@@ -190,10 +196,10 @@ impl Component {
         self.loaded.is_cached()
     }
 
-    /// Whether its cells come from the pool. A component that is bigger than a slot of the pool, and each one under
-    /// strict isolation, gets its memory on demand, which is slower. For one that is
-    /// [loaded on demand](Self::load_on_demand) it is what was found when it was loaded, or, if its code was in the
-    /// cache, whether the engine has a pool.
+    /// Whether its cells come from the pool. A component that is bigger than a slot of the pool,
+    /// and each one under strict isolation, gets its memory on demand, which is slower. For one
+    /// that is [loaded on demand](Self::load_on_demand) it is what was found when it was loaded,
+    /// or, if its code was in the cache, whether the engine has a pool.
     #[must_use]
     pub fn is_pooled(&self) -> bool {
         self.loaded.is_pooled()
@@ -223,8 +229,8 @@ impl Component {
         self.loaded.code()
     }
 
-    /// Waits until the component is optimised: [`Code::Optimised`]. Returns [`Code::Unoptimised`] if that failed or is
-    /// turned off.
+    /// Waits until the component is optimised: [`Code::Optimised`]. Returns [`Code::Unoptimised`]
+    /// if that failed or is turned off.
     ///
     /// # Cancel safety
     /// May be dropped.
@@ -320,7 +326,8 @@ impl Handler for WasmHandler {
 /// Tools, and the names of those that cannot be used with the problem of each.
 type Usable = (Vec<Tool>, Vec<(String, String)>);
 
-/// The tools that can be made of these definitions, and the names of the others with the problem of each.
+/// The tools that can be made of these definitions, and the names of the others with the problem of
+/// each.
 ///
 /// # Errors
 /// The first problem, if there is no usable tool.

@@ -1,10 +1,13 @@
-//! Runs tools in a worker process, so that a guest that escapes from its cell finds the memory of one tenant only.
+//! Runs tools in a worker process, so that a guest that escapes from its cell finds the memory of
+//! one tenant only.
 //!
-//! In: how to start the worker, which is a program that calls [`Worker::begin`]. Out: a [`WorkerProcess`] and its [`Tool`]s,
-//! whose calls run in the worker. Invariants: no guest runs in this process; when a worker dies, only its own calls
-//! end; its messages are bounded, and count for its own calls only; it ends with its [`WorkerProcess`] and with this process. Not
-//! here: rights of the operating system. A worker runs as the same user with all rights of that user, and so does a
-//! guest that can run machine code of its own there. Source: docs/threat-model.md, rows 52 and 83.
+//! In: how to start the worker, which is a program that calls [`Worker::begin`]. Out: a
+//! [`WorkerProcess`] and its [`Tool`]s, whose calls run in the worker. Invariants: no guest runs in
+//! this process; when a worker dies, only its own calls end; its messages are bounded, and count
+//! for its own calls only; it ends with its [`WorkerProcess`] and with this process. Not here:
+//! rights of the operating system. A worker runs as the same user with all rights of that user, and
+//! so does a guest that can run machine code of its own there. Source: docs/threat-model.md, rows
+//! 52 and 83.
 
 mod asking;
 mod book;
@@ -30,8 +33,8 @@ use keeper::{Keeper, Tie};
 
 pub use ward::Worker;
 
-/// The time after a call's end (its deadline or its cancellation) after which a worker that has not answered is killed.
-/// A worker normally ends a guest within a millisecond.
+/// The time after a call's end (its deadline or its cancellation) after which a worker that has not
+/// answered is killed. A worker normally ends a guest within a millisecond.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(2);
 
 /// How the child of a [`WorkerProcess`] is started.
@@ -45,8 +48,8 @@ pub(crate) struct Launch {
 /// Configures and starts a [`WorkerProcess`].
 ///
 /// # Defaults
-/// No arguments, an empty environment, [`DEFAULT_GRACE`]. The worker has this process's working directory and standard
-/// error.
+/// No arguments, an empty environment, [`DEFAULT_GRACE`]. The worker has this process's working
+/// directory and standard error.
 #[derive(Clone)]
 #[must_use]
 pub struct WorkerProcessBuilder {
@@ -61,8 +64,8 @@ impl WorkerProcessBuilder {
         self
     }
 
-    /// Adds an environment variable. The worker gets only the variables that are added here, so that it does not see
-    /// what this process's environment holds for other tenants.
+    /// Adds an environment variable. The worker gets only the variables that are added here, so
+    /// that it does not see what this process's environment holds for other tenants.
     pub fn variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.launch.environment.insert(name.into(), value.into());
         self
@@ -77,9 +80,9 @@ impl WorkerProcessBuilder {
     /// Starts the worker, and waits until it has loaded its tools.
     ///
     /// # Errors
-    /// [`Error::is_environment`] if the worker cannot be started, or dies before it has loaded its tools.
-    /// [`Error::is_worker`] if it called [`Worker::refuse`]; its text is the source. [`Error::is_definition`] if the
-    /// definition of a tool is not usable.
+    /// [`Error::is_environment`] if the worker cannot be started, or dies before it has loaded its
+    /// tools. [`Error::is_worker`] if it called [`Worker::refuse`]; its text is the source.
+    /// [`Error::is_definition`] if the definition of a tool is not usable.
     ///
     /// # Cancel safety
     /// When dropped, the worker is killed.
@@ -104,29 +107,33 @@ impl WorkerProcessBuilder {
     }
 }
 
-/// A worker process that runs tools. A host with several tenants starts one for each tenant that needs a process of its
-/// own. Cheap to clone. The process ends when the last clone of this value and of its tools is dropped.
+/// A worker process that runs tools. A host with several tenants starts one for each tenant that
+/// needs a process of its own. Cheap to clone. The process ends when the last clone of this value
+/// and of its tools is dropped.
 ///
-/// When a worker dies, the next one is started at once. If workers die again and again, there is a growing pause before
-/// the next one.
+/// When a worker dies, the next one is started at once. If workers die again and again, there is a
+/// growing pause before the next one.
 ///
 /// What happens to a call when the worker dies:
 ///
-/// - A call that the worker had received ends as `handler_exit`, status `died`. If the tool claims to be idempotent or read-only,
-///   the call is made once more instead.
+/// - A call that the worker had received ends as `handler_exit`, status `died`. If the tool claims
+///   to be idempotent or read-only, the call is made once more instead.
 /// - A call that the worker had not received goes to the next worker.
-/// - During a pause of a second or more, and if the next worker is not ready in time, calls are refused as `restarting`.
-/// - A tool whose calls were running in three workers as they died, without an answer in between, is refused as `quarantined`
-///   until this value is dropped.
+/// - During a pause of a second or more, and if the next worker is not ready in time, calls are
+///   refused as `restarting`.
+/// - A tool whose calls were running in three workers as they died, without an answer in between,
+///   is refused as `quarantined` until this value is dropped.
 ///
-/// A worker loads its tools when it starts, so give its engine a [cache](crate::EngineBuilder::cache). A [store of keys
-/// on disk](crate::kv::SqliteStore) can be open in the host and in any number of workers at the same time.
+/// A worker loads its tools when it starts, so give its engine a
+/// [cache](crate::EngineBuilder::cache). A [store of keys on disk](crate::kv::SqliteStore) can be
+/// open in the host and in any number of workers at the same time.
 ///
 /// These things differ from tools in this process:
 ///
-/// - The receipt of a call whose worker died, or that was dropped, does not include what was used in the worker.
-/// - Each worker enforces rights by itself. So [`Tool::rights`] of its tools is `None`, and requests are searched only for the
-///   secrets that the worker knows.
+/// - The receipt of a call whose worker died, or that was dropped, does not include what was used
+///   in the worker.
+/// - Each worker enforces rights by itself. So [`Tool::rights`] of its tools is `None`, and
+///   requests are searched only for the secrets that the worker knows.
 /// - Each attempt of a [retried](Tool::with_retry) call has a budget of requests of its own.
 #[derive(Clone)]
 pub struct WorkerProcess {
@@ -135,8 +142,8 @@ pub struct WorkerProcess {
 }
 
 impl WorkerProcess {
-    /// Configures a worker process that runs this program. The program must find out that it is the worker, for instance
-    /// by an argument, and then call [`Worker::begin`].
+    /// Configures a worker process that runs this program. The program must find out that it is the
+    /// worker, for instance by an argument, and then call [`Worker::begin`].
     pub fn builder(program: impl Into<PathBuf>) -> WorkerProcessBuilder {
         let launch =
             Launch { program: program.into(), arguments: Vec::new(), environment: BTreeMap::new() };

@@ -1,9 +1,10 @@
 //! What one tenant uses: its quota's state, and totals for the tenant itself.
 //!
 //! In: admissions, and the events of the tenant's calls. Out: [`Slots`], refusals, [`TenantUsage`].
-//! Invariants: an account lives as long as the service, across versions of what is served; a call is charged also when its
-//! caller has dropped it, because the executor's last event is charged, not the answer; what tools use beside calls, or to hide
-//! themselves, is charged to the quota and not shown, because it would tell that there are such tools.
+//! Invariants: an account lives as long as the service, across versions of what is served; a call
+//! is charged also when its caller has dropped it, because the executor's last event is charged,
+//! not the answer; what tools use beside calls, or to hide themselves, is charged to the quota and
+//! not shown, because it would tell that there are such tools.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,9 +32,11 @@ const RETRY_SLOTS: std::time::Duration = std::time::Duration::from_millis(250);
 pub struct TenantUsage {
     /// Calls that have ended.
     pub calls: u64,
-    /// Calls by how they ended: `ok`, `error`, `ask_user`, `halt`, `refusal`, `cancelled`, or the reason of another tool error.
+    /// Calls by how they ended: `ok`, `error`, `ask_user`, `halt`, `refusal`, `cancelled`, or the
+    /// reason of another tool error.
     pub endings: BTreeMap<String, u64>,
-    /// Instructions that the calls executed. What tools use beside calls, to say whether they are visible, is not in it.
+    /// Instructions that the calls executed. What tools use beside calls, to say whether they are
+    /// visible, is not in it.
     pub fuel: u64,
     /// Wall time of the calls, in microseconds.
     pub wall_us: u64,
@@ -42,8 +45,8 @@ pub struct TenantUsage {
     /// Calls that the quota allows now. Absent without a quota.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls_left: Option<u64>,
-    /// Fuel that the quota allows now. Absent without a quota. What tools use beside calls is charged to the quota, and not
-    /// shown here.
+    /// Fuel that the quota allows now. Absent without a quota. What tools use beside calls is
+    /// charged to the quota, and not shown here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fuel_left: Option<u64>,
 }
@@ -60,7 +63,8 @@ struct State {
     totals: TenantUsage,
     calls: Option<Bucket>,
     fuel: Option<Bucket>,
-    /// The fuel that the tenant is shown: it does not include charges for what the tenant must not see.
+    /// The fuel that the tenant is shown: it does not include charges for what the tenant must not
+    /// see.
     shown: Option<Bucket>,
 }
 
@@ -69,7 +73,8 @@ impl Account {
         Self { clock, state: Mutex::default() }
     }
 
-    /// Admits a request of so many calls, which wants to run so many at once. It gets as many slots as are free, at least one.
+    /// Admits a request of so many calls, which wants to run so many at once. It gets as many slots
+    /// as are free, at least one.
     pub(crate) fn admit(
         self: &Arc<Self>,
         quota: &Quota,
@@ -150,8 +155,8 @@ impl Account {
         }
     }
 
-    /// Charges a call that has ended. A tool that the tenant must not see leaves no trace that is shown, as one that there is
-    /// not.
+    /// Charges a call that has ended. A tool that the tenant must not see leaves no trace that is
+    /// shown, as one that there is not.
     pub(crate) fn charge(&self, event: &Event) {
         let Event::Completed { result, usage, parent, .. } = event else { return };
         // What a call of a tool's own has used is charged with the call that led to it.

@@ -1,9 +1,9 @@
 //! Artifacts: content that is kept outside of the messages of an agent, and read by reference.
 //!
-//! In: uploads, and content parts of results that are too long for a model. Out: [`ArtifactInfo`], whose URI stands for the
-//! content in results, in arguments and in `resources/read`.
-//! Invariants: every lookup names a tenant, and finds artifacts of that tenant only; an unknown artifact, an expired one and
-//! another tenant's have the same answer.
+//! In: uploads, and content parts of results that are too long for a model. Out: [`ArtifactInfo`],
+//! whose URI stands for the content in results, in arguments and in `resources/read`.
+//! Invariants: every lookup names a tenant, and finds artifacts of that tenant only; an unknown
+//! artifact, an expired one and another tenant's have the same answer.
 
 mod disk;
 mod layer;
@@ -43,7 +43,8 @@ pub(crate) const BYTES: &str = "application/octet-stream";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ArtifactOptions {
-    /// A content part of a result with more bytes than this is kept as an artifact, and the result links to it.
+    /// A content part of a result with more bytes than this is kept as an artifact, and the result
+    /// links to it.
     pub above: usize,
     /// Bytes of one artifact.
     pub artifact: usize,
@@ -167,19 +168,20 @@ impl From<io::Error> for ArtifactError {
     }
 }
 
-/// The artifacts of all tenants, in a directory. Cheap to clone; clones are the same store. One process at a time uses a
-/// directory.
+/// The artifacts of all tenants, in a directory. Cheap to clone; clones are the same store. One
+/// process at a time uses a directory.
 ///
 /// The methods block on the filesystem.
 #[derive(Debug, Clone)]
 pub struct Artifacts(Arc<Store>);
 
 impl Artifacts {
-    /// The artifacts in this directory, which is created if it is missing. What a process that was killed had not finished
-    /// is removed.
+    /// The artifacts in this directory, which is created if it is missing. What a process that was
+    /// killed had not finished is removed.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if another process uses the directory, or the error of the operating system.
+    /// [`io::ErrorKind::WouldBlock`] if another process uses the directory, or the error of the
+    /// operating system.
     pub fn open(directory: &Path, options: ArtifactOptions) -> io::Result<Self> {
         Self::open_with(directory, options, SystemClock)
     }
@@ -218,19 +220,21 @@ impl Artifacts {
         self.0.options
     }
 
-    /// With these bytes for single tenants instead of [`ArtifactOptions::quota`], from now on. What is kept stays.
+    /// With these bytes for single tenants instead of [`ArtifactOptions::quota`], from now on. What
+    /// is kept stays.
     pub(crate) fn set_quotas<'a>(&self, quotas: impl Iterator<Item = (Option<&'a str>, u64)>) {
         self.0.set_quotas(quotas);
     }
 
-    /// Removes artifacts that have expired, and the directories of tenants that have none left: at most 1,000 files at once.
-    /// A tenant that asks for its artifacts has its own removed before.
+    /// Removes artifacts that have expired, and the directories of tenants that have none left: at
+    /// most 1,000 files at once. A tenant that asks for its artifacts has its own removed before.
     pub fn sweep(&self) {
         self.0.sweep();
     }
 
-    /// [Sweeps](Self::sweep) each minute, by the clock of the store, on a thread that may block. Does not end.
-    /// [`HttpServer::serve`](crate::HttpServer::serve) does so with the store of its service.
+    /// [Sweeps](Self::sweep) each minute, by the clock of the store, on a thread that may block.
+    /// Does not end. [`HttpServer::serve`](crate::HttpServer::serve) does so with the store of its
+    /// service.
     ///
     /// # Cancel safety
     /// May be dropped: a sweep that has begun goes on to its end.
@@ -249,7 +253,8 @@ impl Artifacts {
         self.0.is_writable()
     }
 
-    /// Stores content for a tenant. Content that the tenant has stored before gets this name and type, and a new lifetime.
+    /// Stores content for a tenant. Content that the tenant has stored before gets this name and
+    /// type, and a new lifetime.
     ///
     /// # Errors
     /// [`ArtifactError`], but not [`NotFound`](ArtifactError::NotFound).
@@ -263,8 +268,8 @@ impl Artifacts {
         self.put_within(1, tenant, content, (name, mime_type))
     }
 
-    /// Stores JSON that the tenant did not ask to store, if at most half of the quota is used then. The other half is for what
-    /// it stores itself.
+    /// Stores JSON that the tenant did not ask to store, if at most half of the quota is used then.
+    /// The other half is for what it stores itself.
     pub(crate) fn put_spare(
         &self,
         tenant: Option<&str>,

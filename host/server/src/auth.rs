@@ -1,7 +1,8 @@
 //! Which principal sent a request.
 //!
 //! In: a request's headers. Out: a [`Principal`], or [`AuthError`].
-//! Invariants: every failure of a credential has the same text and the same challenge, whatever was wrong with it.
+//! Invariants: every failure of a credential has the same text and the same challenge, whatever was
+//! wrong with it.
 
 mod jwt;
 mod keys;
@@ -26,7 +27,8 @@ pub use published::{PublishedKeys, PublishedKeysError};
 
 use crate::principal::Principal;
 
-/// Where the server describes itself to OAuth clients. The path of its URL follows, if it has one. Source: RFC 9728, section 3.
+/// Where the server describes itself to OAuth clients. The path of its URL follows, if it has one.
+/// Source: RFC 9728, section 3.
 pub(crate) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
 /// Tells from a request's headers which principal sent it. Cheap to clone.
@@ -67,7 +69,8 @@ pub(crate) struct ResourceMetadata {
 }
 
 impl Authenticator {
-    /// Every request is sent by [`Principal::local`]. An [`HttpServer`](crate::HttpServer) with it listens on loopback only.
+    /// Every request is sent by [`Principal::local`]. An [`HttpServer`](crate::HttpServer) with it
+    /// listens on loopback only.
     #[must_use]
     pub fn open() -> Self {
         Self {
@@ -78,8 +81,8 @@ impl Authenticator {
         }
     }
 
-    /// A request has a key of this store: `Authorization: Bearer tck_…`. Keys that are added or revoked, also by another
-    /// process, count from the next request on.
+    /// A request has a key of this store: `Authorization: Bearer tck_…`. Keys that are added or
+    /// revoked, also by another process, count from the next request on.
     #[must_use]
     pub fn api_keys(store: ApiKeyStore) -> Self {
         Self {
@@ -90,8 +93,9 @@ impl Authenticator {
         }
     }
 
-    /// Every request is accepted until this store has a key, or [`require_keys`](Self::require_keys) is called. From then on a
-    /// request has a key, as with [`api_keys`](Self::api_keys), also if the last key is revoked.
+    /// Every request is accepted until this store has a key, or
+    /// [`require_keys`](Self::require_keys) is called. From then on a request has a key, as with
+    /// [`api_keys`](Self::api_keys), also if the last key is revoked.
     #[must_use]
     pub fn open_until_keys(store: ApiKeyStore) -> Self {
         Self { is_open: Arc::new(true.into()), ..Self::api_keys(store) }
@@ -121,8 +125,9 @@ impl Authenticator {
         self
     }
 
-    /// Accepts tokens of this issuer from now on, instead of those of another one, in all clones. `None`: accepts no tokens;
-    /// what they have opened ends. An authenticator that was given an issuer asks for credentials from then on.
+    /// Accepts tokens of this issuer from now on, instead of those of another one, in all clones.
+    /// `None`: accepts no tokens; what they have opened ends. An authenticator that was given an
+    /// issuer asks for credentials from then on.
     pub fn replace_jwt(&self, issuer: Option<JwtIssuer>) {
         if issuer.is_some() {
             self.require_keys();
@@ -136,7 +141,8 @@ impl Authenticator {
         self.jwt.load().as_ref().is_some_and(|issuer| issuer.has_keys())
     }
 
-    /// Returns once a token has named a key that the issuer does not have, since this returned last.
+    /// Returns once a token has named a key that the issuer does not have, since this returned
+    /// last.
     async fn new_key(&self) {
         self.new_key.notified().await;
     }
@@ -158,8 +164,8 @@ impl Authenticator {
         self.keys.as_ref().is_some_and(|keys| !keys.is_readable())
     }
 
-    /// Whether a principal that was accepted before still would be: its key was not revoked, and its token has not expired and
-    /// is of the issuer that is configured now.
+    /// Whether a principal that was accepted before still would be: its key was not revoked, and
+    /// its token has not expired and is of the issuer that is configured now.
     pub(crate) fn knows(&self, principal: &Principal) -> bool {
         if principal.is_expired() && stands(Defence::ExpiredStreams) {
             return false;
@@ -197,7 +203,8 @@ impl Authenticator {
         }
     }
 
-    /// The value of `WWW-Authenticate` for this error. Source: RFC 6750, section 3; RFC 9728, section 5.1.
+    /// The value of `WWW-Authenticate` for this error. Source: RFC 6750, section 3; RFC 9728,
+    /// section 5.1.
     #[must_use]
     pub fn challenge(&self, error: AuthError) -> String {
         let mut challenge = String::from("Bearer realm=\"toolcell\"");
@@ -215,8 +222,8 @@ impl Authenticator {
         challenge
     }
 
-    /// What OAuth clients need to know, at this path after that of all metadata: none, or that of the audience. `None` for another
-    /// path, and without an issuer.
+    /// What OAuth clients need to know, at this path after that of all metadata: none, or that of
+    /// the audience. `None` for another path, and without an issuer.
     pub(crate) fn metadata(&self, path: &str) -> Option<ResourceMetadata> {
         let issuer = self.jwt.load_full()?;
         let is_here =

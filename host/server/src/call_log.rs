@@ -1,8 +1,9 @@
 //! Calls and denials in the diagnostic log, for the operator.
 //!
-//! In: the events of a tenant's calls. Out: a line for each call at the level `info`, and one for each new denial at `warn`.
-//! Invariants: a denial that was logged is not logged again, and the number of denials that are logged is bounded: a tool can ask
-//! without end. All of them are counted (`metrics`).
+//! In: the events of a tenant's calls. Out: a line for each call at the level `info`, and one for
+//! each new denial at `warn`.
+//! Invariants: a denial that was logged is not logged again, and the number of denials that are
+//! logged is bounded: a tool can ask without end. All of them are counted (`metrics`).
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};

@@ -1,8 +1,8 @@
 //! One call for a principal.
 //!
 //! In: a [`CallRequest`]. Out: an [`Answer`] with the call's completion, or [`Refused`].
-//! Invariants: the principal decides the tenant, whatever the request's context says; a tool that is not visible is answered as
-//! one that does not exist.
+//! Invariants: the principal decides the tenant, whatever the request's context says; a tool that
+//! is not visible is answered as one that does not exist.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub struct CallRequest {
     pub call: ToolCall,
     /// The id by which the request is cancelled. `None`: a new one.
     pub request_id: Option<RequestId>,
-    /// Where the call comes from, and the answer to an earlier question ([`CallContext::resume`]). The server sets the
-    /// tenant and the request id.
+    /// Where the call comes from, and the answer to an earlier question ([`CallContext::resume`]).
+    /// The server sets the tenant and the request id.
     pub context: CallContext,
     /// Tightens the call's limits.
     pub limits: Limits,
@@ -82,7 +82,8 @@ impl CallRequest {
         self
     }
 
-    /// With this observer of the call's events, for example to pass on its progress. It must be quick.
+    /// With this observer of the call's events, for example to pass on its progress. It must be
+    /// quick.
     #[must_use]
     pub fn with_events(mut self, sink: impl EventSink) -> Self {
         self.events = Some(Arc::new(sink));
@@ -110,7 +111,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The question, if the tool asks a person. Its sealed state comes back in [`CallContext::resume`] with the answer.
+    /// The question, if the tool asks a person. Its sealed state comes back in
+    /// [`CallContext::resume`] with the answer.
     #[must_use]
     pub fn question(&self) -> Option<&Question> {
         if let CallResult::Outcome(Outcome::AskUser(question)) = &self.completion.result {
@@ -125,9 +127,10 @@ impl Service {
     /// Makes one call for the principal. A failed call is part of the answer.
     ///
     /// # Errors
-    /// [`Refused`] if the call was not made: [`UnknownTool`](Refused::UnknownTool) also for a tool that is not visible,
-    /// [`Overloaded`](Refused::Overloaded) also if no cell became free in time, [`InvalidAnswer`](Refused::InvalidAnswer)
-    /// for an answer that does not fit the question.
+    /// [`Refused`] if the call was not made: [`UnknownTool`](Refused::UnknownTool) also for a tool
+    /// that is not visible, [`Overloaded`](Refused::Overloaded) also if no cell became free in
+    /// time, [`InvalidAnswer`](Refused::InvalidAnswer) for an answer that does not fit the
+    /// question.
     ///
     /// # Cancel safety
     /// When dropped, the guest is stopped and everything it held is given back.

@@ -1,7 +1,8 @@
 //! The tools that a principal sees.
 //!
-//! Invariants: sorted by name; tools that decide by themselves are asked, and only those that a page needs; a cursor says
-//! after which name the next page begins, so that a page is right also after tools were added or removed.
+//! Invariants: sorted by name; tools that decide by themselves are asked, and only those that a
+//! page needs; a cursor says after which name the next page begins, so that a page is right also
+//! after tools were added or removed.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -32,11 +33,12 @@ pub struct Page {
 }
 
 impl Service {
-    /// A page of the tools that the principal sees, sorted by name. `cursor` is [`Page::next`] of the page before.
+    /// A page of the tools that the principal sees, sorted by name. `cursor` is [`Page::next`] of
+    /// the page before.
     ///
     /// # Errors
-    /// [`Refused::NoAccess`], [`Refused::BadCursor`]; [`Refused::Quota`] if the tenant has no fuel left, because tools that
-    /// decide by themselves are asked.
+    /// [`Refused::NoAccess`], [`Refused::BadCursor`]; [`Refused::Quota`] if the tenant has no fuel
+    /// left, because tools that decide by themselves are asked.
     ///
     /// # Cancel safety
     /// May be dropped.
@@ -65,7 +67,8 @@ impl Service {
     /// The tool of this name, if the principal sees it.
     ///
     /// # Errors
-    /// [`Refused::NoAccess`], [`Refused::UnknownTool`], [`Refused::Quota`] as [`tools`](Self::tools).
+    /// [`Refused::NoAccess`], [`Refused::UnknownTool`], [`Refused::Quota`] as
+    /// [`tools`](Self::tools).
     ///
     /// # Cancel safety
     /// May be dropped.
@@ -80,8 +83,8 @@ impl Service {
 }
 
 impl Service {
-    /// The principal's view, if its tenant has the fuel to ask the tools. Refused whether or not there is a tool to ask: a
-    /// refusal does not tell that there is one.
+    /// The principal's view, if its tenant has the fuel to ask the tools. Refused whether or not
+    /// there is a tool to ask: a refusal does not tell that there is one.
     fn asked_view(&self, principal: &Principal) -> Result<Arc<View>, Refused> {
         let view = self.view(principal)?;
         view.account
@@ -97,7 +100,8 @@ impl View {
         self.executor.is_visible(tool, None, context).await == Some(true)
     }
 
-    /// The refusal of a name that the principal does not see, whether or not there is a tool of that name.
+    /// The refusal of a name that the principal does not see, whether or not there is a tool of
+    /// that name.
     pub(crate) async fn unknown_tool(&self, name: &str, context: &CallContext) -> Refused {
         let others = self.tools.keys().map(String::as_str).filter(|other| *other != name);
         let near = names::nearest(name, others).and_then(|near| self.tools.get(near));

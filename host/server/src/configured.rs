@@ -1,8 +1,10 @@
-//! What a `toolcell.toml` says, served: its approved tools, its tenants, the issuer whose tokens it accepts, and each change.
+//! What a `toolcell.toml` says, served: its approved tools, its tenants, the issuer whose tokens it
+//! accepts, and each change.
 //!
-//! In: a configuration and its engines. Out: a [`Service`] and an [`Authenticator`] that follow it, and a [`Notice`] of each
-//! change.
-//! Invariants: what is served is what was approved; a change that cannot be used changes nothing, and `/ready` says so.
+//! In: a configuration and its engines. Out: a [`Service`] and an [`Authenticator`] that follow it,
+//! and a [`Notice`] of each change.
+//! Invariants: what is served is what was approved; a change that cannot be used changes nothing,
+//! and `/ready` says so.
 //! Not here: what an operator reads about it; the program that serves prints that.
 
 mod issuer;
@@ -80,7 +82,8 @@ pub enum Notice {
 }
 
 impl Configured {
-    /// Loads a configuration for the first time. The problems of components are in [`Loaded::problems`].
+    /// Loads a configuration for the first time. The problems of components are in
+    /// [`Loaded::problems`].
     ///
     /// # Errors
     /// As [`Configuration::load`].
@@ -102,14 +105,15 @@ impl Configured {
         self.reloader.loaded()
     }
 
-    /// Begins a service of what is loaded now: tools, tenants with their limits and quotas, and the engines for its metrics.
+    /// Begins a service of what is loaded now: tools, tenants with their limits and quotas, and the
+    /// engines for its metrics.
     pub fn service(&self) -> ServiceBuilder {
         let engines = self.engines.clone();
         Service::builder(self.served(&self.loaded())).with_engines(move || engines.in_use())
     }
 
-    /// An authenticator with these keys and the configuration's issuer. It accepts every request until there is a key, a
-    /// tenant or an issuer, and from then on none without a key or a token.
+    /// An authenticator with these keys and the configuration's issuer. It accepts every request
+    /// until there is a key, a tenant or an issuer, and from then on none without a key or a token.
     ///
     /// # Errors
     /// [`IssuerError`].
@@ -128,7 +132,8 @@ impl Configured {
         Ok(auth)
     }
 
-    /// Fetches the keys that the configuration's issuer publishes, once, and checks that they can be used.
+    /// Fetches the keys that the configuration's issuer publishes, once, and checks that they can
+    /// be used.
     ///
     /// # Errors
     /// [`IssuerError`].
@@ -142,12 +147,12 @@ impl Configured {
         }
     }
 
-    /// Looks at the configuration's files `every` so often, serves what has changed, and fetches the keys that its issuer
-    /// publishes. `/ready` reports what is not served or not used. `told` is called with each change after the service has it.
-    /// Does not end.
+    /// Looks at the configuration's files `every` so often, serves what has changed, and fetches
+    /// the keys that its issuer publishes. `/ready` reports what is not served or not used. `told`
+    /// is called with each change after the service has it. Does not end.
     ///
-    /// Without `auth` the configuration's tenants and issuer decide about no request: for a service whose principals are
-    /// known, for example on standard input and output.
+    /// Without `auth` the configuration's tenants and issuer decide about no request: for a service
+    /// whose principals are known, for example on standard input and output.
     ///
     /// # Cancel safety
     /// When dropped, what is served stays as it is.
@@ -233,8 +238,8 @@ impl Configured {
 }
 
 impl ApiKeyStore {
-    /// Opens the store that `toolcell tenant` writes for this configuration. `None` if the configuration has no file, or was
-    /// read without a state directory.
+    /// Opens the store that `toolcell tenant` writes for this configuration. `None` if the
+    /// configuration has no file, or was read without a state directory.
     ///
     /// # Errors
     /// As [`open`](Self::open).

@@ -1,9 +1,10 @@
 //! Three tools that stand in for a long list: `tools_search`, `tools_describe` and `tools_call`.
 //!
-//! A list of hundreds of definitions fills a model's context. With more tools than [`ManyTools::above`] a principal's list has
-//! these three only. Each of the other tools can still be called by its own name.
-//! Invariants: they tell of a tool only to those who see it; `tools_call` becomes a call of the tool itself before it is
-//! admitted, with that tool's limits, rights, events and receipt.
+//! A list of hundreds of definitions fills a model's context. With more tools than
+//! [`ManyTools::above`] a principal's list has these three only. Each of the other tools can still
+//! be called by its own name.
+//! Invariants: they tell of a tool only to those who see it; `tools_call` becomes a call of the
+//! tool itself before it is admitted, with that tool's limits, rights, events and receipt.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -31,7 +32,8 @@ const DEFAULT_RESULTS: usize = 5;
 const CANDIDATES: usize = 4;
 /// Characters of a description in the results of a search.
 const SUMMARY: usize = 300;
-/// Bytes of JSON that count as a token. Model providers' tokenizers need one token for three to four bytes of it.
+/// Bytes of JSON that count as a token. Model providers' tokenizers need one token for three to
+/// four bytes of it.
 const BYTES_PER_TOKEN: usize = 4;
 
 /// When a list of tools is replaced by a search, and how much the search may return.
@@ -41,11 +43,11 @@ const BYTES_PER_TOKEN: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ManyTools {
-    /// The most tools that a principal's list contains. With more, `tools_search`, `tools_describe` and `tools_call` take
-    /// their place.
+    /// The most tools that a principal's list contains. With more, `tools_search`, `tools_describe`
+    /// and `tools_call` take their place.
     pub above: usize,
-    /// The most tokens of one answer of `tools_search` or `tools_describe`, at four bytes a token. The first result is
-    /// always whole.
+    /// The most tokens of one answer of `tools_search` or `tools_describe`, at four bytes a token.
+    /// The first result is always whole.
     pub tokens: usize,
 }
 
@@ -71,8 +73,9 @@ impl ManyTools {
     }
 }
 
-/// The three tools for these ones, in the order of their names. `executor` asks those whether they are visible. `None` if the list is short enough, or if a tool has one of
-/// the three names: its author's tool goes before.
+/// The three tools for these ones, in the order of their names. `executor` asks those whether they
+/// are visible. `None` if the list is short enough, or if a tool has one of the three names: its
+/// author's tool goes before.
 pub(crate) fn facade(
     many: ManyTools,
     tools: &BTreeMap<String, Tool>,
@@ -99,7 +102,8 @@ pub(crate) fn is_part(name: &str) -> bool {
     [SEARCH, DESCRIBE, CALL].contains(&name)
 }
 
-/// The call that is meant: for `tools_call` with readable arguments, a call of the tool that it names.
+/// The call that is meant: for `tools_call` with readable arguments, a call of the tool that it
+/// names.
 pub(crate) fn meant(call: ToolCall) -> ToolCall {
     if call.name != CALL {
         return call;

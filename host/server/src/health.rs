@@ -1,8 +1,9 @@
 //! Whether the server takes calls, and why not.
 //!
-//! In: what parts of the server and its embedder report. Out: [`Readiness`] for everyone, [`Health`] for the operator.
-//! Invariants: what everyone sees names no component, tool, tenant or secret; a problem has the time at which it began, also
-//! when it is reported again.
+//! In: what parts of the server and its embedder report. Out: [`Readiness`] for everyone,
+//! [`Health`] for the operator.
+//! Invariants: what everyone sees names no component, tool, tenant or secret; a problem has the
+//! time at which it began, also when it is reported again.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -72,8 +73,8 @@ impl Reports {
 }
 
 impl Service {
-    /// Reports a problem that keeps the server from being ready, or its end. `source` names what reports it, for example
-    /// `configuration`. Everyone sees the text.
+    /// Reports a problem that keeps the server from being ready, or its end. `source` names what
+    /// reports it, for example `configuration`. Everyone sees the text.
     pub fn report(&self, source: &str, problem: Option<String>) {
         self.reports().set(source, problem.map(|message| (false, message, Vec::new())));
     }
@@ -83,8 +84,8 @@ impl Service {
         self.reports().set(source, Some((false, problem.into(), details)));
     }
 
-    /// Reports what does not work while the server takes calls, for example a component that cannot be loaded. Only the
-    /// operator sees the details. Without details the report ends.
+    /// Reports what does not work while the server takes calls, for example a component that cannot
+    /// be loaded. Only the operator sees the details. Without details the report ends.
     pub fn report_degraded(&self, source: &str, summary: impl Into<String>, details: Vec<String>) {
         self.reports().set(source, (!details.is_empty()).then(|| (true, summary.into(), details)));
     }

@@ -1,8 +1,9 @@
 //! The HTTP API: routes, and what every request passes before a route and after it.
 //!
-//! In: a [`Service`], an [`Authenticator`]. Out: an axum router.
-//! A request passes, in this order: its id, the Host and Origin lists, the credentials, then its route, which reads the body.
-//! Invariants: every error is an RFC 9457 problem, also those of the router itself; every answer has `x-request-id`.
+//! In: a [`Service`], an [`Authenticator`]. Out: an axum router. A request passes, in this order:
+//! its id, the Host and Origin lists, the credentials, then its route, which reads the body.
+//! Invariants: every error is an RFC 9457 problem, also those of the router itself; every answer
+//! has `x-request-id`.
 
 mod artifacts;
 pub(crate) mod body;
@@ -38,9 +39,9 @@ use idempotency::Idempotency;
 /// What the HTTP API accepts.
 ///
 /// # Defaults
-/// Requests to `localhost`, `127.0.0.1` and `[::1]`; of browsers, only those of a page of the same origin; 4 MiB of body,
-/// 64 MiB of bodies at once; 10 s without a byte of the body, 60 s for all of it; 4,096 requests at once; keys of open streams
-/// are looked at every 2 s.
+/// Requests to `localhost`, `127.0.0.1` and `[::1]`; of browsers, only those of a page of the same
+/// origin; 4 MiB of body, 64 MiB of bodies at once; 10 s without a byte of the body, 60 s for all
+/// of it; 4,096 requests at once; keys of open streams are looked at every 2 s.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HttpOptions {
@@ -50,13 +51,15 @@ pub struct HttpOptions {
     pub origins: Vec<String>,
     /// Bytes of one body.
     pub body: usize,
-    /// Bytes of all bodies that are kept at once. Where there are several tenants, each leaves as many free as it holds.
+    /// Bytes of all bodies that are kept at once. Where there are several tenants, each leaves as
+    /// many free as it holds.
     pub bodies: usize,
-    /// Requests with credentials that are open at once: from the check of the credentials until the answer has been sent.
-    /// Where there are several tenants, each leaves as many free as it has. An [`HttpServer`](crate::HttpServer) takes no
-    /// more than it accepts connections.
+    /// Requests with credentials that are open at once: from the check of the credentials until the
+    /// answer has been sent. Where there are several tenants, each leaves as many free as it has.
+    /// An [`HttpServer`](crate::HttpServer) takes no more than it accepts connections.
     pub requests: usize,
-    /// How often a stream and a session are compared with the keys: they end if their key was revoked.
+    /// How often a stream and a session are compared with the keys: they end if their key was
+    /// revoked.
     pub recheck: Duration,
     /// Time without a byte of a body, after which the request is refused.
     pub body_idle: Duration,
@@ -168,8 +171,9 @@ impl std::ops::Deref for Shared {
     }
 }
 
-/// The routes of the API. `protected` are further routes, for example of another protocol: their requests pass the same
-/// checks, and have the extensions [`Principal`](crate::Principal) and [`RequestId`](crate::RequestId).
+/// The routes of the API. `protected` are further routes, for example of another protocol: their
+/// requests pass the same checks, and have the extensions [`Principal`](crate::Principal) and
+/// [`RequestId`](crate::RequestId).
 pub fn router(
     service: Service,
     auth: Authenticator,

@@ -1,8 +1,9 @@
 //! Listens, accepts connections under limits, and ends them in order.
 //!
 //! In: a [`Service`], an [`Authenticator`], [`ListenOptions`]. Out: [`HttpServer`].
-//! Invariants: without credentials the server listens on loopback only; on other addresses a client's key travels over TLS, or
-//! to a proxy that the operator vouched for; a connection that is silent costs a bounded time, and gives way to a new one.
+//! Invariants: without credentials the server listens on loopback only; on other addresses a
+//! client's key travels over TLS, or to a proxy that the operator vouched for; a connection that is
+//! silent costs a bounded time, and gives way to a new one.
 //! Source: docs/threat-model.md, rows 76, 78 and 81.
 
 mod bind_error;
@@ -52,8 +53,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Where and how a server listens.
 ///
 /// # Defaults
-/// A free port of 127.0.0.1, no TLS, no proxy, [`HttpOptions::default`], 4,096 connections and 256 from one address, 10 s for
-/// a request's head of at most 32 KiB, 30 s for an answer that is not read, no delay at the end and 30 s for running requests.
+/// A free port of 127.0.0.1, no TLS, no proxy, [`HttpOptions::default`], 4,096 connections and 256
+/// from one address, 10 s for a request's head of at most 32 KiB, 30 s for an answer that is not
+/// read, no delay at the end and 30 s for running requests.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ListenOptions {
@@ -65,20 +67,23 @@ pub struct ListenOptions {
     pub behind_proxy: bool,
     /// What the HTTP API accepts.
     pub http: HttpOptions,
-    /// Connections at once. For a further one, the connection that was without a request for longest is closed; if a request
-    /// runs on each, the further one waits to be accepted.
+    /// Connections at once. For a further one, the connection that was without a request for
+    /// longest is closed; if a request runs on each, the further one waits to be accepted.
     pub connections: usize,
-    /// Connections at once from one address; further ones are closed. Does not count for loopback and behind a proxy.
+    /// Connections at once from one address; further ones are closed. Does not count for loopback
+    /// and behind a proxy.
     pub connections_per_address: usize,
     /// Time for the head of a request. A connection that is idle for as long is closed.
     pub head_time: Duration,
-    /// Time for which a client can leave an answer unread. Then its connection is closed and its request cancelled.
+    /// Time for which a client can leave an answer unread. Then its connection is closed and its
+    /// request cancelled.
     pub write_time: Duration,
     /// Bytes of a request's head, at least 8 KiB.
     pub head: usize,
     /// Time that running requests have to end once the server shuts down; then they are cancelled.
     pub drain: Duration,
-    /// Time in which requests are still accepted once the server shuts down, while it is not ready. `drain` begins after it.
+    /// Time in which requests are still accepted once the server shuts down, while it is not ready.
+    /// `drain` begins after it.
     pub shutdown_delay: Duration,
     /// Further routes that need credentials: see [`router`].
     pub protected: Router,
@@ -153,8 +158,9 @@ impl ListenOptions {
         self
     }
 
-    /// With this time in which the server still accepts requests once it shuts down, while its readiness is 503: a load
-    /// balancer that asks for it sends the requests elsewhere before any is refused.
+    /// With this time in which the server still accepts requests once it shuts down, while its
+    /// readiness is 503: a load balancer that asks for it sends the requests elsewhere before any
+    /// is refused.
     #[must_use]
     pub fn with_shutdown_delay(mut self, time: Duration) -> Self {
         self.shutdown_delay = time;
@@ -249,9 +255,10 @@ impl HttpServer {
         self.address
     }
 
-    /// Answers until `shutdown` ends and [`ListenOptions::shutdown_delay`] has passed. Then it accepts no connection, waits for the
-    /// running requests ([`ListenOptions::drain`]), cancels those that are left, and returns when every connection is closed.
-    /// While it listens, it removes [artifacts](crate::Artifacts::sweep) that have expired.
+    /// Answers until `shutdown` ends and [`ListenOptions::shutdown_delay`] has passed. Then it
+    /// accepts no connection, waits for the running requests ([`ListenOptions::drain`]), cancels
+    /// those that are left, and returns when every connection is closed. While it listens, it
+    /// removes [artifacts](crate::Artifacts::sweep) that have expired.
     ///
     /// # Cancel safety
     /// When dropped, every connection is closed and every running call is stopped.

@@ -1,10 +1,12 @@
 //! The Model Context Protocol, over HTTP and over lines of standard input and output.
 //!
-//! In: a [`Service`](crate::Service), [`McpOptions`]. Out: routes for [`router`](crate::router), or [`serve_stdio`].
-//! Both eras of the protocol are served at one endpoint: the revisions 2025-06-18 and 2025-11-25, in which a client opens a
-//! session, and 2026-07-28, in which every request is complete in itself.
-//! Invariants: every message is decoded strictly, and without a tree; a tool is called by [`Service::call`](crate::Service::call) only; a session
-//! is used by the principal that opened it only.
+//! In: a [`Service`](crate::Service), [`McpOptions`]. Out: routes for [`router`](crate::router), or
+//! [`serve_stdio`]. Both eras of the protocol are served at one endpoint: the revisions 2025-06-18
+//! and 2025-11-25, in which a client opens a session, and 2026-07-28, in which every request is
+//! complete in itself.
+//! Invariants: every message is decoded strictly, and without a tree; a tool is called by
+//! [`Service::call`](crate::Service::call) only; a session is used by the principal that opened it
+//! only.
 //! Source: docs/mcp.md; docs/threat-model.md, rows 72 to 77 and 106 to 108.
 
 mod call;
@@ -47,9 +49,10 @@ pub use stdio::{StdioError, serve_lines, serve_stdio, serve_stdio_until};
 /// How a [`Service`](crate::Service) is offered over MCP.
 ///
 /// # Defaults
-/// The name `toolcell`, no instructions, no extension; 32 sessions of a tenant, which end after 30 minutes without a message;
-/// 64 open streams of a tenant; 16 open questions of a session, 64 of a tenant;
-/// 1 s for a tool to end by itself once its call is cancelled; on standard input, lines of 4 MiB and 64 requests at once.
+/// The name `toolcell`, no instructions, no extension; 32 sessions of a tenant, which end after 30
+/// minutes without a message; 64 open streams of a tenant; 16 open questions of a session, 64 of a
+/// tenant; 1 s for a tool to end by itself once its call is cancelled; on standard input, lines of
+/// 4 MiB and 64 requests at once.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct McpOptions {
@@ -67,7 +70,8 @@ pub struct McpOptions {
     pub session_questions: usize,
     /// The same of all sessions of one tenant.
     pub questions: usize,
-    /// Time without a message after which a session ends, also if its requests wait for answers of its client.
+    /// Time without a message after which a session ends, also if its requests wait for answers of
+    /// its client.
     pub session_idle: Duration,
     /// Time that a tool has to end by itself once its call is cancelled.
     pub stop_grace: Duration,

@@ -1,8 +1,9 @@
 //! What the server has done, in numbers, for its operator.
 //!
 //! In: the events of calls, refusals, sessions. Out: the text that Prometheus reads.
-//! Invariants: a label is the name of a tenant, a tool, an ending or a code: nothing that a tool or a client has written; the
-//! number of names is bounded; the numbers of one tenant are shown to no tenant.
+//! Invariants: a label is the name of a tenant, a tool, an ending or a code: nothing that a tool or
+//! a client has written; the number of names is bounded; the numbers of one tenant are shown to no
+//! tenant.
 
 mod engines;
 mod listener;

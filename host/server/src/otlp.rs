@@ -1,9 +1,11 @@
 //! Exports spans to an OpenTelemetry collector, as protobuf over HTTP (OTLP).
 //!
 //! In: the spans of [`tracing`], by [`SpanLayer`]. Out: batches at `/v1/traces` of the collector.
-//! Invariants: only the spans and fields of a fixed table leave: no argument, result, path, secret or log line; a call never
-//! waits for the collector: what does not fit into the queue is lost; a collector that fails is told once, until it works again.
-//! Source: OpenTelemetry protocol 1.9, semantic conventions 1.38 (GenAI, MCP, HTTP; the first two are in development).
+//! Invariants: only the spans and fields of a fixed table leave: no argument, result, path, secret
+//! or log line; a call never waits for the collector: what does not fit into the queue is lost; a
+//! collector that fails is told once, until it works again.
+//! Source: OpenTelemetry protocol 1.9, semantic conventions 1.38 (GenAI, MCP, HTTP; the first two
+//! are in development).
 
 mod client;
 mod exporter;
@@ -34,8 +36,8 @@ const BATCH: usize = 512;
 /// Where spans go, and how.
 ///
 /// # Defaults
-/// TLS unless the collector is on this machine; 4,096 spans wait; a batch leaves every 5 s, or once it is full; 5 s for a request;
-/// the service is called `toolcell`.
+/// TLS unless the collector is on this machine; 4,096 spans wait; a batch leaves every 5 s, or once
+/// it is full; 5 s for a request; the service is called `toolcell`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct OtlpOptions {
@@ -124,8 +126,9 @@ pub struct Otlp {
 }
 
 impl Otlp {
-    /// Starts the thread that sends spans. Nothing is sent until there are spans. The variable `OTEL_EXPORTER_OTLP_HEADERS` of
-    /// the environment adds headers, for example a key of the collector.
+    /// Starts the thread that sends spans. Nothing is sent until there are spans. The variable
+    /// `OTEL_EXPORTER_OTLP_HEADERS` of the environment adds headers, for example a key of the
+    /// collector.
     ///
     /// # Errors
     /// [`OtlpError`].
@@ -164,8 +167,8 @@ impl Otlp {
         Ok(Self { processor: Arc::new(processor), open: OpenSpans::new(), state })
     }
 
-    /// The layer that hands spans on. Give it to the subscriber of the program, with [`is_exported`](SpanLayer::is_exported)
-    /// as its filter.
+    /// The layer that hands spans on. Give it to the subscriber of the program, with
+    /// [`is_exported`](SpanLayer::is_exported) as its filter.
     #[must_use]
     pub fn layer(&self) -> SpanLayer {
         SpanLayer::new(Arc::clone(&self.processor), self.open.clone())
@@ -176,8 +179,8 @@ impl Otlp {
         self.state.report_to(service.clone());
     }
 
-    /// Waits for the spans that have not ended, for half of this time at most; then sends what waits, for the other half at most,
-    /// and ends.
+    /// Waits for the spans that have not ended, for half of this time at most; then sends what
+    /// waits, for the other half at most, and ends.
     ///
     /// # Cancel safety
     /// When dropped, what it sends is sent in the background.

@@ -1,8 +1,8 @@
 //! Requests that the server itself sends: for an issuer's keys, and to a collector with spans.
 //!
 //! In: a request with an absolute URL. Out: the whole response, or [`OutboundError`].
-//! Invariants: without TLS only this machine is connected to, unless the operator said so; a redirect is not followed; time and
-//! bytes are bounded; each connection is used once.
+//! Invariants: without TLS only this machine is connected to, unless the operator said so; a
+//! redirect is not followed; time and bytes are bounded; each connection is used once.
 
 use std::io;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Who sends a request, as far as the server knows.
 //!
-//! Sessions, sealed questions, idempotency keys and cancellation are bound to a principal: another principal, also one of the
-//! same tenant, cannot use them.
+//! Sessions, sealed questions, idempotency keys and cancellation are bound to a principal: another
+//! principal, also one of the same tenant, cannot use them.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -10,7 +10,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The sender of a request: a tenant, and the key or the user that acts for it. Cheap to clone.
 ///
-/// Two principals of the same tenant and id are equal, whenever they expire: a user with a new token is the same principal.
+/// Two principals of the same tenant and id are equal, whenever they expire: a user with a new
+/// token is the same principal.
 #[derive(Debug, Clone)]
 pub struct Principal {
     tenant: Option<Arc<str>>,
@@ -20,7 +21,8 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// A principal of this tenant. The id is unique within the server, for example `key:` and the id of an API key.
+    /// A principal of this tenant. The id is unique within the server, for example `key:` and the
+    /// id of an API key.
     #[must_use]
     pub fn new(tenant: Option<&str>, id: &str) -> Self {
         Self { tenant: tenant.map(Arc::from), id: Arc::from(id), expires: None }

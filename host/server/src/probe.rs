@@ -1,6 +1,7 @@
 //! Whether a directory can be written to, and whether a disk is full.
 //!
-//! Invariants: every client can ask, so the disk is asked once in [`EVERY`]; what is written is removed.
+//! Invariants: every client can ask, so the disk is asked once in [`EVERY`]; what is written is
+//! removed.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -25,8 +26,8 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// Tries with a file of this directory whose name begins with `prefix`. Other processes that use the directory have other
-    /// names.
+    /// Tries with a file of this directory whose name begins with `prefix`. Other processes that
+    /// use the directory have other names.
     pub(crate) fn new(directory: impl Into<PathBuf>, prefix: &str, clock: Arc<dyn Clock>) -> Self {
         let file = directory.into().join(format!("{prefix}probe-{}", std::process::id()));
         Self { file, clock, tried: Mutex::default() }

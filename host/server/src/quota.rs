@@ -1,7 +1,8 @@
 //! How much a tenant may use a minute, and how much at once.
 //!
 //! In: a [`Quota`], the time, and what calls used. Out: admission, or when to try again.
-//! Invariants: time is given by the caller; a bucket is exact: no rounding is lost between two looks.
+//! Invariants: time is given by the caller; a bucket is exact: no rounding is lost between two
+//! looks.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -15,8 +16,9 @@ const PARTS: i128 = 60_000;
 /// No limit, except for that of the artifact store.
 ///
 /// # Units
-/// Calls and fuel a minute, as token buckets: a tenant that was idle for a minute can use a minute's worth at once. Fuel is
-/// charged when a call ends; while a tenant is in debt, its calls are refused.
+/// Calls and fuel a minute, as token buckets: a tenant that was idle for a minute can use a
+/// minute's worth at once. Fuel is charged when a call ends; while a tenant is in debt, its calls
+/// are refused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Quota {
@@ -26,7 +28,8 @@ pub struct Quota {
     pub fuel_per_minute: Option<u64>,
     /// Calls at once.
     pub concurrent_calls: Option<usize>,
-    /// Bytes of all artifacts. `None`: as [`ArtifactOptions::quota`](crate::ArtifactOptions::quota) says.
+    /// Bytes of all artifacts. `None`: as [`ArtifactOptions::quota`](crate::ArtifactOptions::quota)
+    /// says.
     pub artifact_bytes: Option<u64>,
 }
 

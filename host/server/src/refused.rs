@@ -1,8 +1,9 @@
 //! Why the server did not make a call.
 //!
-//! In: what [`Service`](crate::Service) decided before a tool ran. Out: one error with a stable code, which each protocol writes in
-//! its own form.
-//! Invariants: a tool that does not exist, one that the tenant may not see, and one without a handler have the same text.
+//! In: what [`Service`](crate::Service) decided before a tool ran. Out: one error with a stable
+//! code, which each protocol writes in its own form.
+//! Invariants: a tool that does not exist, one that the tenant may not see, and one without a
+//! handler have the same text.
 
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use toolcell::{Error, Refusal};
 
 use crate::quota::QuotaKind;
 
-/// Why the server did not make a call. No tool ran, except for [`UnknownTool`](Self::UnknownTool), whose tool decided in a
-/// cell of its own that it is not visible.
+/// Why the server did not make a call. No tool ran, except for [`UnknownTool`](Self::UnknownTool),
+/// whose tool decided in a cell of its own that it is not visible.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
@@ -60,7 +61,8 @@ pub enum Refused {
     /// The principal has no running request with this id.
     #[error("no request with this id is running")]
     NotRunning,
-    /// The answer does not fit the tool's question. The question can be answered again, with the same state.
+    /// The answer does not fit the tool's question. The question can be answered again, with the
+    /// same state.
     #[error("{0}")]
     InvalidAnswer(Refusal),
     /// The run could not start.

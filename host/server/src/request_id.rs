@@ -48,7 +48,8 @@ impl RequestId {
 fn random() -> [u8; RANDOM_BYTES] {
     RANDOM.with_borrow_mut(|(bytes, unused)| {
         if *unused == 0 {
-            // Without randomness the id is the same for all requests. Then a second one in flight is refused as a duplicate.
+            // Without randomness the id is the same for all requests. Then a second one in flight
+            // is refused as a duplicate.
             *unused = getrandom::fill(bytes).map_or(1, |()| IDS_AT_ONCE);
         }
         *unused -= 1;

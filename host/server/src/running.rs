@@ -1,9 +1,11 @@
 //! The requests that run now: by whom, and how each is ended early.
 //!
-//! In: a principal and the id of its request. Out: a [`RunningRequest`] whose signal its calls obey.
-//! Invariants: the calls of all requests are bounded, because the results of a request are kept until its last call has
-//! ended; where there are several tenants, each leaves as many calls free as it has; a principal has one running request of an
-//! id; only that principal can cancel it; a request leaves the table when it is dropped.
+//! In: a principal and the id of its request. Out: a [`RunningRequest`] whose signal its calls
+//! obey.
+//! Invariants: the calls of all requests are bounded, because the results of a request are kept
+//! until its last call has ended; where there are several tenants, each leaves as many calls free
+//! as it has; a principal has one running request of an id; only that principal can cancel it; a
+//! request leaves the table when it is dropped.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -58,7 +60,8 @@ impl Running {
         if has_room { Ok(()) } else { Err(Refused::Overloaded { retry_after: RETRY }) }
     }
 
-    /// Enters a request of so many calls, if there is room for them. `is_shared`: there are several tenants.
+    /// Enters a request of so many calls, if there is room for them. `is_shared`: there are several
+    /// tenants.
     pub(crate) fn begin(
         self: &Arc<Self>,
         principal: &Principal,

@@ -1,7 +1,8 @@
-//! Several calls of one model answer for a principal: as a run, as the events of a run, or as steps of an agent loop.
+//! Several calls of one model answer for a principal: as a run, as the events of a run, or as steps
+//! of an agent loop.
 //!
-//! Invariants: as for one call. A tool that is not visible is taken out of the request's registry before the run begins, so
-//! that the run answers it as a tool that does not exist.
+//! Invariants: as for one call. A tool that is not visible is taken out of the request's registry
+//! before the run begins, so that the run answers it as a tool that does not exist.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -39,7 +40,8 @@ pub struct RunRequest {
     pub calls: Vec<ToolCall>,
     /// The id by which the run is cancelled. `None`: a new one.
     pub request_id: Option<RequestId>,
-    /// Where the calls come from. An answer to a question goes with one call. The server sets the tenant and the request id.
+    /// Where the calls come from. An answer to a question goes with one call. The server sets the
+    /// tenant and the request id.
     pub context: CallContext,
     /// Tightens the limits of each call.
     pub limits: Limits,
@@ -76,7 +78,8 @@ impl RunRequest {
 pub struct StepRequest {
     /// The calls as the model wrote them.
     pub calls: Vec<RawCall>,
-    /// The turn that they belong to. The server sets the tenant, the request id and the abort signal.
+    /// The turn that they belong to. The server sets the tenant, the request id and the abort
+    /// signal.
     pub turn: Turn,
     /// The id by which the steps are cancelled. `None`: a new one.
     pub request_id: Option<RequestId>,

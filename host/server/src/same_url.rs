@@ -1,6 +1,7 @@
 //! Compares URLs by what they name, not by how they are written.
 //!
-//! In: a URL or an origin as text. Out: its normal form: scheme and host in lower case, no default port, no slash at the end.
+//! In: a URL or an origin as text. Out: its normal form: scheme and host in lower case, no default
+//! port, no slash at the end.
 
 use url::Url;
 
@@ -11,8 +12,8 @@ pub(crate) fn normal(text: &str) -> String {
     written.strip_suffix('/').unwrap_or(written).to_owned()
 }
 
-/// The normal form of an origin. `None` for a text that is no origin of a web page: it has a path, or the scheme is not `http` or
-/// `https`.
+/// The normal form of an origin. `None` for a text that is no origin of a web page: it has a path,
+/// or the scheme is not `http` or `https`.
 pub(crate) fn normal_origin(text: &str) -> Option<String> {
     let url = Url::parse(text).ok()?;
     let origin = url.origin().ascii_serialization();

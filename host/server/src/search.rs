@@ -1,7 +1,8 @@
 //! Full-text search over tools: names, descriptions and parameters, ranked by BM25.
 //!
 //! In: definitions. Out: names, the best match first.
-//! Invariants: the same definitions and words give the same names in the same order; no text of a query is taken as query syntax.
+//! Invariants: the same definitions and words give the same names in the same order; no text of a
+//! query is taken as query syntax.
 
 use std::fmt::Write as _;
 
@@ -61,7 +62,8 @@ impl Index {
         Ok(Self(Mutex::new(connection)))
     }
 
-    /// The names of at most `most` tools that have a word of the query, the best match first; equal matches by name.
+    /// The names of at most `most` tools that have a word of the query, the best match first; equal
+    /// matches by name.
     ///
     /// # Errors
     /// [`rusqlite::Error`] if there is no memory for it.

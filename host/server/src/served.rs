@@ -1,8 +1,9 @@
 //! What is served, in one version that does not change.
 //!
-//! In: an embedder's tools, executor and tenants. Out: [`Served`], and from it a `Version`: for each tenant a `View` with the
-//! tools it sees and the executor that narrows its calls.
-//! Invariants: a tenant's view contains none of the tools that it does not see, so that no code path can name them.
+//! In: an embedder's tools, executor and tenants. Out: [`Served`], and from it a `Version`: for
+//! each tenant a `View` with the tools it sees and the executor that narrows its calls.
+//! Invariants: a tenant's view contains none of the tools that it does not see, so that no code
+//! path can name them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -20,7 +21,8 @@ use crate::quota::Quota;
 /// One version of what a [`Service`](crate::Service) serves: tools, an executor, and tenants.
 ///
 /// # Defaults
-/// An [`Executor::new`]. No tenant is defined: principals without a tenant see every tool, and others have no access.
+/// An [`Executor::new`]. No tenant is defined: principals without a tenant see every tool, and
+/// others have no access.
 #[derive(Debug, Clone)]
 pub struct Served {
     pub(crate) version: String,
@@ -90,16 +92,16 @@ impl Served {
         self
     }
 
-    /// With this executor: its limits, and its observer. Its sealer is replaced by that of the service, and its tenants by
-    /// those that are defined here.
+    /// With this executor: its limits, and its observer. Its sealer is replaced by that of the
+    /// service, and its tenants by those that are defined here.
     #[must_use]
     pub fn with_executor(mut self, executor: Executor) -> Self {
         self.executor = executor;
         self
     }
 
-    /// With this tenant. Once a tenant is defined, principals without a tenant have no access, unless
-    /// [`with_untenanted`](Self::with_untenanted) gives it.
+    /// With this tenant. Once a tenant is defined, principals without a tenant have no access,
+    /// unless [`with_untenanted`](Self::with_untenanted) gives it.
     #[must_use]
     pub fn with_tenant(mut self, name: impl Into<String>, tenant: ServedTenant) -> Self {
         self.tenants.insert(name.into(), tenant);
@@ -113,7 +115,8 @@ impl Served {
         self
     }
 
-    /// With this name of the version, which readiness reports, for example a digest of the configuration.
+    /// With this name of the version, which readiness reports, for example a digest of the
+    /// configuration.
     #[must_use]
     pub fn with_version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();

@@ -1,7 +1,8 @@
 //! The core of the server: what a principal can ask for, without any protocol.
 //!
 //! In: [`Served`], and requests of [`Principal`]s. Out: answers, or [`Refused`].
-//! Invariants: every call goes through one admission (`Service::admit`); every question is sealed, bound to its principal.
+//! Invariants: every call goes through one admission (`Service::admit`); every question is sealed,
+//! bound to its principal.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -71,9 +72,10 @@ struct Inner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceLimits {
-    /// Calls of all requests that run at once, over all tenants. A request counts with all of its calls until the last has ended,
-    /// because their results are kept: they have at most this many times the bytes of one result. Where there are several
-    /// tenants, each leaves as many free as it has.
+    /// Calls of all requests that run at once, over all tenants. A request counts with all of its
+    /// calls until the last has ended, because their results are kept: they have at most this many
+    /// times the bytes of one result. Where there are several tenants, each leaves as many free as
+    /// it has.
     pub in_flight: usize,
     /// Calls in one run, batch or list of steps. At most `in_flight`.
     pub calls_per_request: usize,
@@ -113,8 +115,8 @@ impl ServiceLimits {
 /// Builds a [`Service`].
 ///
 /// # Defaults
-/// [`ServiceLimits::default`], no artifacts, the system's clock, a new random sealing key: a question cannot be answered after the process
-/// has ended.
+/// [`ServiceLimits::default`], no artifacts, the system's clock, a new random sealing key: a
+/// question cannot be answered after the process has ended.
 #[derive(Debug)]
 #[must_use]
 pub struct ServiceBuilder {
@@ -134,26 +136,29 @@ impl ServiceBuilder {
         self
     }
 
-    /// With this sealer for questions, for example one whose key is kept on disk or shared by several servers.
+    /// With this sealer for questions, for example one whose key is kept on disk or shared by
+    /// several servers.
     pub fn with_sealer(mut self, sealer: Sealer) -> Self {
         self.sealer = Some(sealer);
         self
     }
 
-    /// With this store of artifacts: long content of results is kept in it, and tools can read uploads.
+    /// With this store of artifacts: long content of results is kept in it, and tools can read
+    /// uploads.
     pub fn with_artifacts(mut self, artifacts: Artifacts) -> Self {
         self.artifacts = Some(artifacts);
         self
     }
 
-    /// With this directory for what outlives the process, such as keys and stored data of tools: the service is not ready
-    /// while it cannot be written to.
+    /// With this directory for what outlives the process, such as keys and stored data of tools:
+    /// the service is not ready while it cannot be written to.
     pub fn with_state_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.state = Some(directory.into());
         self
     }
 
-    /// With this function for what the engines have in use, by names such as those of their isolation: the metrics show it.
+    /// With this function for what the engines have in use, by names such as those of their
+    /// isolation: the metrics show it.
     pub fn with_engines(
         mut self,
         in_use: impl Fn() -> Vec<(&'static str, InUse)> + Send + Sync + 'static,
@@ -209,8 +214,8 @@ impl Service {
         }
     }
 
-    /// Serves this from now on. Requests that run end on the version that they began with. Quotas and totals of tenants
-    /// go on.
+    /// Serves this from now on. Requests that run end on the version that they began with. Quotas
+    /// and totals of tenants go on.
     pub fn replace(&self, served: Served) {
         let artifacts = self.0.artifacts.as_ref();
         let account = |tenant: Option<&str>| account(&self.0.accounts, &self.0.clock, tenant);
@@ -231,8 +236,9 @@ impl Service {
         &self.0.metrics
     }
 
-    /// What the server has done, as Prometheus reads it: calls by tool, tenant and ending, times, fuel, denials, refusals,
-    /// requests and sessions. Names of tenants and tools are in it: it is for the operator, not for a tenant.
+    /// What the server has done, as Prometheus reads it: calls by tool, tenant and ending, times,
+    /// fuel, denials, refusals, requests and sessions. Names of tenants and tools are in it: it is
+    /// for the operator, not for a tenant.
     #[must_use]
     pub fn metrics_text(&self) -> String {
         self.0.metrics.text(self.running())
@@ -287,8 +293,8 @@ impl Service {
         Ok(view.account.usage(&view.quota))
     }
 
-    /// Cancels the principal's running request of this id: its guests are stopped, and the request is answered with what its
-    /// calls came to. Does nothing more to one that is being cancelled.
+    /// Cancels the principal's running request of this id: its guests are stopped, and the request
+    /// is answered with what its calls came to. Does nothing more to one that is being cancelled.
     ///
     /// # Errors
     /// [`Refused::NotRunning`], also for a request of another principal.
@@ -302,8 +308,8 @@ impl Service {
         self.0.running.count()
     }
 
-    /// Refuses new calls from now on, waits for the running requests, and cancels those that still run after `deadline`.
-    /// Returns when none runs.
+    /// Refuses new calls from now on, waits for the running requests, and cancels those that still
+    /// run after `deadline`. Returns when none runs.
     ///
     /// # Cancel safety
     /// When dropped, running requests go on; new ones stay refused.
@@ -344,8 +350,8 @@ impl Service {
         checked.inspect_err(|refused| view.metrics.refused(refused.code()))
     }
 
-    /// Admits a request of so many calls. Every call passes here before a tool is looked up, so that a refusal says nothing
-    /// of the tools.
+    /// Admits a request of so many calls. Every call passes here before a tool is looked up, so
+    /// that a refusal says nothing of the tools.
     pub(crate) fn admit(
         &self,
         principal: &Principal,

@@ -1,8 +1,9 @@
 //! Room that tenants share: none holds more of it than it leaves free.
 //!
 //! In: how much a tenant wants. Out: a [`Share`], given back on drop.
-//! Invariants: the room is never exceeded; where there are several tenants, each leaves as much free as it holds, so that one
-//! alone gets half, and two that act together leave a third. A tenant that holds nothing can begin while there is room.
+//! Invariants: the room is never exceeded; where there are several tenants, each leaves as much
+//! free as it holds, so that one alone gets half, and two that act together leave a third. A tenant
+//! that holds nothing can begin while there is room.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -72,8 +73,8 @@ impl Share {
         self.grow_to(self.count.saturating_add(more), is_shared)
     }
 
-    /// Takes as much more as is missing to `count`. Returns whether there was room; the share is unchanged otherwise.
-    /// `is_shared`: there are several tenants.
+    /// Takes as much more as is missing to `count`. Returns whether there was room; the share is
+    /// unchanged otherwise. `is_shared`: there are several tenants.
     pub(crate) fn grow_to(&mut self, count: usize, is_shared: bool) -> bool {
         let more = count.saturating_sub(self.count);
         if more == 0 {

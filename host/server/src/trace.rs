@@ -1,7 +1,7 @@
 //! The trace that a request continues.
 //!
-//! In: `traceparent` and `tracestate`, from the headers of a request or from the metadata of an MCP request. Out: fields of the
-//! request's span: the ids of the caller's trace and span.
+//! In: `traceparent` and `tracestate`, from the headers of a request or from the metadata of an MCP
+//! request. Out: fields of the request's span: the ids of the caller's trace and span.
 //! Invariants: what is not valid is ignored as if it were absent.
 //! Source: W3C Trace Context, sections 3.2 and 3.3; MCP 2026-07-28, "Trace context".
 
@@ -60,7 +60,8 @@ impl<'a> TraceContext<'a> {
         is_valid.then(|| Self { trace_id, parent_id, flags, state: state.filter(is_state) })
     }
 
-    /// Makes the span continue the caller's trace. It has the fields `trace_id`, `parent_id`, `trace_flags` and `trace_state`.
+    /// Makes the span continue the caller's trace. It has the fields `trace_id`, `parent_id`,
+    /// `trace_flags` and `trace_state`.
     pub(crate) fn record(&self, span: &Span) {
         if let Some(state) = self.state {
             span.record("trace_state", state);

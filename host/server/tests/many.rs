@@ -9,7 +9,8 @@ use toolcell_server::{
 
 const FACADE: [&str; 3] = ["tools_call", "tools_describe", "tools_search"];
 
-/// Tools `area_verb` that return their name and arguments. Those of the area `hidden` are visible to no one.
+/// Tools `area_verb` that return their name and arguments. Those of the area `hidden` are visible
+/// to no one.
 fn registry() -> Registry {
     let registry = Registry::new();
     for area in ["invoice", "calendar", "hidden"] {

@@ -1,9 +1,11 @@
-//! How often the search of tools finds the right one of 1,000, and what it costs in bytes of a model's context.
+//! How often the search of tools finds the right one of 1,000, and what it costs in bytes of a
+//! model's context.
 //!
-//! The tools are those of 25 services with eight kinds of things each, and five actions on each kind. Names of things and
-//! actions are shared between services, so that a word alone does not tell a tool. Each query says what the description of
-//! its tool says: with the service's name; without it and in other forms; with other words for the action, in the plural and
-//! with one word of what the service is.
+//! The tools are those of 25 services with eight kinds of things each, and five actions on each
+//! kind. Names of things and actions are shared between services, so that a word alone does not
+//! tell a tool. Each query says what the description of its tool says: with the service's name;
+//! without it and in other forms; with other words for the action, in the plural and with one word
+//! of what the service is.
 
 use serde_json::{Value, json};
 use toolcell::{Definition, Registry, Tool, ToolCall};
@@ -228,7 +230,8 @@ const SERVICES: [(&str, &str, [&str; 8]); 25] = [
     ),
 ];
 
-/// An action's name, how the description says it, and how three queries say it. The third has no word of the description.
+/// An action's name, how the description says it, and how three queries say it. The third has no
+/// word of the description.
 const ACTIONS: [(&str, &str, [&str; 3]); 5] = [
     ("create", "Creates a new", ["I need to create one more", "set up a new", "open a fresh"]),
     (

@@ -1,4 +1,5 @@
-//! What a client sends beside the arguments of a call becomes no tree, however it is nested: counted in bytes of memory.
+//! What a client sends beside the arguments of a call becomes no tree, however it is nested:
+//! counted in bytes of memory.
 #![expect(
     unsafe_code,
     reason = "an allocator that counts is one, and hands everything on as it came"

@@ -1,4 +1,5 @@
-//! `cargo xtask suites DIR`: public test suites from a folder. `--verbose` prints each case that is not right.
+//! `cargo xtask suites DIR`: public test suites from a folder. `--verbose` prints each case that is
+//! not right.
 
 mod schemas;
 mod urls;

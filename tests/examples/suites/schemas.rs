@@ -1,7 +1,7 @@
 //! JSON-Schema-Test-Suite, whose drafts are folders.
 //!
-//! Prints for each draft how many cases are answered as the suite says, how many are not, and how many groups are refused
-//! with their schema.
+//! Prints for each draft how many cases are answered as the suite says, how many are not, and how
+//! many groups are refused with their schema.
 
 use std::error::Error;
 use std::io::Write as _;

@@ -1,4 +1,5 @@
-//! The data of web-platform-tests for URLs: `urltestdata.json` and `setters_tests.json`, in a JavaScript tool.
+//! The data of web-platform-tests for URLs: `urltestdata.json` and `setters_tests.json`, in a
+//! JavaScript tool.
 //!
 //! Prints how many cases give what the suite says, and how many do not.
 

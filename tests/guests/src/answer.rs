@@ -31,7 +31,8 @@ pub enum Answer {
 const PART_BYTES: usize = 48;
 
 impl Answer {
-    /// The area of `execute`'s answer, and code that fills it in. Offsets are the canonical ABI's, of `variant outcome`.
+    /// The area of `execute`'s answer, and code that fills it in. Offsets are the canonical ABI's,
+    /// of `variant outcome`.
     pub(crate) fn area(self, memory: &mut Memory) -> (u32, String) {
         let mut area = [0_u32; 12];
         let mut fill = String::new();

@@ -5,7 +5,8 @@ use std::path::Path;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-/// The contract's world and the few WASI functions that misdeeds need, declared as far as they are used.
+/// The contract's world and the few WASI functions that misdeeds need, declared as far as they are
+/// used.
 const WORLD: &str = "
 package test:hostile;
 interface keeper { resource thing; }
@@ -28,8 +29,8 @@ const RANDOM: &str = "package wasi:random@0.2.6; interface random {
     get-random-bytes: func(len: u64) -> list<u8>;
 }";
 
-/// Assembles text and makes it a component that exports the contract's interface and these. Its module has these custom
-/// sections.
+/// Assembles text and makes it a component that exports the contract's interface and these. Its
+/// module has these custom sections.
 pub(crate) fn component(text: &str, exports: &str, sections: &[(&str, &[u8])]) -> Vec<u8> {
     let mut module = wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     for (name, data) in sections {

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use wit_parser::Resolve;
 
-/// A function, as its interface and the component model name it: `types` and `[method]fields.get`, for instance.
+/// A function, as its interface and the component model name it: `types` and `[method]fields.get`,
+/// for instance.
 pub type Function = (String, String);
 
 /// Every function of these packages (`wasi:io`, say), as the WIT in this folder has them.

@@ -9,8 +9,9 @@ const AT: usize = 256;
 /// Its bytes at most.
 const MOST: usize = 512;
 
-/// A component whose tool `herald` logs this text, reports it as progress, asks for a secret and a key of that name, and
-/// then answers like this. Its description and what it declares say the text too, where they are given.
+/// A component whose tool `herald` logs this text, reports it as progress, asks for a secret and a
+/// key of that name, and then answers like this. Its description and what it declares say the text
+/// too, where they are given.
 ///
 /// # Panics
 /// When the text is longer than 512 bytes, or this crate's own text does not assemble.

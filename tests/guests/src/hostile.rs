@@ -1,7 +1,8 @@
 //! Guests that misbehave in one exact place.
 //!
-//! Each is a small core module in text, with the contract's exports laid out by hand: a guest language's runtime would
-//! get in the way (it has its own ideas of where memory comes from, and of what happens on a panic).
+//! Each is a small core module in text, with the contract's exports laid out by hand: a guest
+//! language's runtime would get in the way (it has its own ideas of where memory comes from, and of
+//! what happens on a panic).
 
 use std::borrow::Cow;
 
@@ -231,7 +232,8 @@ impl Hostile {
         )
     }
 
-    /// The list of definitions, and code that changes their name. Offsets are the canonical ABI's, of `record definition`.
+    /// The list of definitions, and code that changes their name. Offsets are the canonical ABI's,
+    /// of `record definition`.
     fn definitions(&self, memory: &mut Memory) -> (u32, String) {
         let name = memory.text(self.name);
         let description = memory.text(self.description);
@@ -286,8 +288,9 @@ impl Hostile {
     }
 }
 
-/// A component that behaves, and would keep an optimiser busy for minutes and any compiler for a second a function: functions
-/// of thirty thousand nested blocks, each left early on a condition of its own.
+/// A component that behaves, and would keep an optimiser busy for minutes and any compiler for a
+/// second a function: functions of thirty thousand nested blocks, each left early on a condition of
+/// its own.
 #[must_use]
 pub fn compile_bomb(functions: usize) -> Vec<u8> {
     const DEPTH: usize = 30_000;
@@ -303,7 +306,8 @@ pub fn with_text(more: &str) -> Vec<u8> {
     extended(more, "")
 }
 
-/// A component that behaves, and exports a function besides that takes and gives a record of so many fields.
+/// A component that behaves, and exports a function besides that takes and gives a record of so
+/// many fields.
 ///
 /// # Panics
 /// When this crate's own text does not assemble.
@@ -324,7 +328,8 @@ pub fn with_record(fields: usize) -> Vec<u8> {
 pub fn importing(name: &str) -> Vec<u8> {
     let name = [&[u8::try_from(name.len()).expect("a short name")], name.as_bytes()].concat();
     let mut bytes = Hostile::answering(Answer::Echo).component();
-    // A type of an instance, and an import. It is refused by its name, before its type is looked at.
+    // A type of an instance, and an import. It is refused by its name, before its type is looked
+    // at.
     let imports =
         [&[0x07, 0x03, 0x01, 0x42, 0x00, 0x0a, name.len() as u8 + 4, 1, 0], &name[..], &[5, 0]]
             .concat();
@@ -338,8 +343,8 @@ fn extended(more: &str, exports: &str) -> Vec<u8> {
     assemble::component(&format!("{open} {more})"), exports, &[])
 }
 
-/// A component that asks for a handle to the secret `token`, then for the value of `key`, and echoes its arguments whatever
-/// it is told. Its tool is called `asks`.
+/// A component that asks for a handle to the secret `token`, then for the value of `key`, and
+/// echoes its arguments whatever it is told. Its tool is called `asks`.
 ///
 /// # Panics
 /// When this crate's own text does not assemble.

@@ -1,5 +1,5 @@
-//! The components that tests and benches run: the example tools, a mischievous Rust guest, and guests assembled to
-//! misbehave in one exact place.
+//! The components that tests and benches run: the example tools, a mischievous Rust guest, and
+//! guests assembled to misbehave in one exact place.
 
 /// An enum and the list of its variants, from one text: none can be forgotten.
 macro_rules! listed {
@@ -55,7 +55,8 @@ pub fn bytes(name: &str) -> Vec<u8> {
     std::fs::read(example(name)).expect("a built component")
 }
 
-/// The smallest example tool built without WASI and wrapped as a component: the same source, no import at all.
+/// The smallest example tool built without WASI and wrapped as a component: the same source, no
+/// import at all.
 ///
 /// # Panics
 /// When it cannot be wrapped.

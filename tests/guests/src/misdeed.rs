@@ -22,7 +22,8 @@ listed! {
         TailCallIndirect,
         /// Spends its fuel and next to no time: what is counted here is optimised away.
         BurnFuel,
-        /// Spends its time and next to no fuel: the host copies a long line for it, again and again.
+        /// Spends its time and next to no fuel: the host copies a long line for it, again and
+        /// again.
         BurnTime,
         /// `unreachable`.
         Abort,
@@ -64,7 +65,8 @@ listed! {
         ReadClock,
         /// Waits until the caller wishes it to end.
         AwaitAbort,
-        /// Fills all the memory that it can get, again and again: as long an instruction as there is.
+        /// Fills all the memory that it can get, again and again: as long an instruction as there
+        /// is.
         Fill,
         /// Copies all of it, likewise.
         Copy,
@@ -78,7 +80,8 @@ listed! {
         SleepLongest,
         /// Waits for one pollable, named five thousand times.
         PollMany,
-        /// Aborts if its memory, its table or a global is not as new, then leaves its mark on all of them.
+        /// Aborts if its memory, its table or a global is not as new, then leaves its mark on all
+        /// of them.
         LeaveMarks,
     }
 }
@@ -216,9 +219,9 @@ impl Misdeed {
     }
 }
 
-/// Looks at everything that a guest could find of another one, and marks it: memory but for what it holds itself (its own
-/// data and what it was given), a global, and the elements of its table, with as many pages more as it was made for and 64
-/// elements for each.
+/// Looks at everything that a guest could find of another one, and marks it: memory but for what it
+/// holds itself (its own data and what it was given), a global, and the elements of its table, with
+/// as many pages more as it was made for and 64 elements for each.
 fn leave_marks() -> String {
     let is_new = (0..8).fold("(i64.const 0)".to_owned(), |all, word| {
         format!("(i64.or {all} (i64.load offset={} (global.get $i)))", word * 8)

@@ -16,8 +16,8 @@ const ALLOCATOR: &str = r#"
     (global.set $heap (i32.add (local.get $at) (local.get 3)))
     (local.get $at))"#;
 
-/// A component with the exports of the world `plain` of a WIT text, which the text of a module implements. The module has a
-/// memory and an allocator already.
+/// A component with the exports of the world `plain` of a WIT text, which the text of a module
+/// implements. The module has a memory and an allocator already.
 ///
 /// # Panics
 /// When a text is not valid.
@@ -34,14 +34,15 @@ pub fn functions_component(wit: &str, module: &str) -> Vec<u8> {
     assemble::wrap(&module)
 }
 
-/// Arguments of the function of [`echoing`] beside its value: with them it takes a pointer to all of them.
+/// Arguments of the function of [`echoing`] beside its value: with them it takes a pointer to all
+/// of them.
 pub const ECHO_PADDING: usize = 16;
 
-/// A component with a function `echo` that returns its argument `value`, a record of a `value` of this type and a number `pad`.
-/// Its tool is `echo_echo`.
+/// A component with a function `echo` that returns its argument `value`, a record of a `value` of
+/// this type and a number `pad`. Its tool is `echo_echo`.
 ///
-/// The arguments are more than fit into registers, and so is the result. Thus both are at a pointer, and the function returns
-/// the one that it gets.
+/// The arguments are more than fit into registers, and so is the result. Thus both are at a
+/// pointer, and the function returns the one that it gets.
 ///
 /// # Panics
 /// When the type is not valid WIT.
@@ -85,10 +86,11 @@ pub fn module(text: &str) -> Vec<u8> {
     wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// A program for WASI preview 1. The first letter of its first argument says what it does: `c` copies its standard input,
-/// `n` copies the file `note.txt` of its first directory, `w` writes its second argument, `f` fails with status 3, `l` writes
-/// a line and loops, `b` writes 4 MiB, `t` writes a line and traps, `u` writes two letters and a byte that is no text, `p`
-/// fails and names a path.
+/// A program for WASI preview 1. The first letter of its first argument says what it does: `c`
+/// copies its standard input, `n` copies the file `note.txt` of its first directory, `w` writes its
+/// second argument, `f` fails with status 3, `l` writes a line and loops, `b` writes 4 MiB, `t`
+/// writes a line and traps, `u` writes two letters and a byte that is no text, `p` fails and names
+/// a path.
 ///
 /// # Panics
 /// Never: its text is valid.

@@ -1,6 +1,8 @@
-//! A worker process for tests that offers one tool, and answers its calls as no worker of ours does.
+//! A worker process for tests that offers one tool, and answers its calls as no worker of ours
+//! does.
 //!
-//! In: one word on the command line, which says how. Frames are written by hand: their length in four bytes, then JSON.
+//! In: one word on the command line, which says how. Frames are written by hand: their length in
+//! four bytes, then JSON.
 
 use std::io::{Read as _, Write as _};
 use std::thread;

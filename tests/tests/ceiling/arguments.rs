@@ -65,7 +65,8 @@ fn large_arguments_cost_little_more_than_small_ones() {
     });
 }
 
-/// A step keeps the text of its arguments in the entry for the history. Seen to fail with a tree there.
+/// A step keeps the text of its arguments in the entry for the history. Seen to fail with a tree
+/// there.
 #[test]
 fn steps_keep_no_tree_of_their_arguments() {
     in_a_process_of_its_own("arguments::steps_keep_no_tree_of_their_arguments", || {
@@ -187,7 +188,8 @@ fn large_arguments_are_checked_a_few_calls_at_a_time() {
     });
 }
 
-/// On one thread: while the check runs elsewhere, the call is pending, though nothing else holds a turn.
+/// On one thread: while the check runs elsewhere, the call is pending, though nothing else holds a
+/// turn.
 #[test]
 fn the_largest_checks_leave_the_callers_thread_free() {
     let answer: Value = serde_json::from_str(&worst()).expect("JSON");

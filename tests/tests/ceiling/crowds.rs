@@ -1,5 +1,5 @@
-//! Ten thousand calls at once, observers that panic at every event, futures that are dropped at any point: each call that
-//! began has one end, nothing hangs, and every cell is free again.
+//! Ten thousand calls at once, observers that panic at every event, futures that are dropped at any
+//! point: each call that began has one end, nothing hangs, and every cell is free again.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;

@@ -1,7 +1,9 @@
-//! What a host takes at worst: memory under a ceiling, large arguments, many calls, a runtime that ends.
+//! What a host takes at worst: memory under a ceiling, large arguments, many calls, a runtime that
+//! ends.
 //!
-//! A process under a ceiling may have, beside what its engines reserved at their start, as much address space as the host
-//! takes at worst, and no more. An allocation that fails would abort it; seen to, with a ceiling of 24 MiB.
+//! A process under a ceiling may have, beside what its engines reserved at their start, as much
+//! address space as the host takes at worst, and no more. An allocation that fails would abort it;
+//! seen to, with a ceiling of 24 MiB.
 
 mod arguments;
 mod crowds;
@@ -116,7 +118,8 @@ fn the_worst_case_fits_under_its_bound() {
 
 fn under_the_ceiling() {
     let scenes = PLACEMENTS.map(|placement| (placement, kinds(placement)));
-    // The memory of the cells is among what was reserved, and none of these keeps much of the host's.
+    // The memory of the cells is among what was reserved, and none of these keeps much of the
+    // host's.
     let ceiling = memory("VmSize") + worst_case(0, 0);
     let limit = Rlimit { current: Some(ceiling), maximum: getrlimit(Resource::As).maximum };
     setrlimit(Resource::As, limit).expect("a process may have less");
@@ -190,7 +193,8 @@ fn kinds(placement: Placement) -> (Kind, Vec<Kind>) {
     ]});
     // More than a stream takes, for as many streams as a cell has room for.
     let flood = json!({"steps": [["flood", "/scratch/a", "200", "1000000"]]});
-    // More memories than a slot of the pool has: each cell asks the operating system for gigabytes, and is given none.
+    // More memories than a slot of the pool has: each cell asks the operating system for gigabytes,
+    // and is given none.
     let large = Hostile { more_memories: 4, ..Hostile::new(Place::Execute, Misdeed::LeaveMarks) };
     let kinds = vec![
         hostile(Misdeed::Hoard, &["handler_raised/unreachable+memory"]),

@@ -55,7 +55,8 @@ fn calls_end_with_the_runtime_that_they_run_in() {
                 let (ended, end_of_it) = mpsc::channel();
                 thread::spawn(move || {
                     end(runtime);
-                    // The last of those that could send one is gone, and then the last that holds what a handler had.
+                    // The last of those that could send one is gone, and then the last that holds
+                    // what a handler had.
                     while events.blocking_recv().is_some() {}
                     while Arc::strong_count(&held) > 1 {
                         thread::yield_now();
@@ -70,7 +71,8 @@ fn calls_end_with_the_runtime_that_they_run_in() {
     }
 }
 
-/// Calls, a run and a stream in this runtime, once every native call has begun and every cell is taken.
+/// Calls, a run and a stream in this runtime, once every native call has begun and every cell is
+/// taken.
 fn begin(runtime: &Runtime, tools: [Tool; 3], notes: &Notes) -> UnboundedReceiver<Event> {
     let (seen, mut events) = unbounded_channel();
     let noted = notes.clone();

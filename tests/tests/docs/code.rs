@@ -1,4 +1,5 @@
-//! Code in pages: Rust is part of a file that is compiled, TOML can be parsed, and a configuration has the shape of its schema.
+//! Code in pages: Rust is part of a file that is compiled, TOML can be parsed, and a configuration
+//! has the shape of its schema.
 
 use std::fs;
 
@@ -8,8 +9,9 @@ use super::{Page, blocks, root};
 pub(super) const CONFIGURATION: &str = "# toolcell.toml";
 const SCHEMA: &str = "host/cli/toolcell.schema.json";
 
-/// Blocks of Rust that are not in the file that they name. A block starts with `// PATH`, from the repository's root; the
-/// rest are lines of that file, one after the other, however far they are indented.
+/// Blocks of Rust that are not in the file that they name. A block starts with `// PATH`, from the
+/// repository's root; the rest are lines of that file, one after the other, however far they are
+/// indented.
 pub(super) fn not_compiled(page: &Page) -> Vec<String> {
     let mut complaints = Vec::new();
     for block in blocks(&page.text).iter().filter(|block| block.info.starts_with("rust")) {

@@ -1,7 +1,8 @@
 //! The examples in the help of the commands work with the example tools.
 //!
-//! An example that names a component is run: in a folder that has the example tools alone if it names a file, in one with a
-//! configuration otherwise. Of every other example the options are parsed.
+//! An example that names a component is run: in a folder that has the example tools alone if it
+//! names a file, in one with a configuration otherwise. Of every other example the options are
+//! parsed.
 
 use std::fs;
 
@@ -10,9 +11,11 @@ use tempfile::TempDir;
 use super::{commands, root, shell};
 
 const EXAMPLES: &str = "example-tools/target/wasm32-wasip2/release";
-/// Commands that call, show or judge the tools of a component, and change nothing outside the folder.
+/// Commands that call, show or judge the tools of a component, and change nothing outside the
+/// folder.
 const RUN: [&str; 8] = ["run", "batch", "inspect", "list", "tools", "learn", "explain", "check"];
-/// Examples that do not end with success, and how they end: a question, an answer to one that was not asked, a dry run.
+/// Examples that do not end with success, and how they end: a question, an answer to one that was
+/// not asked, a dry run.
 const ENDINGS: [(&str, i32); 4] = [
     ("toolcell run desk.wasm book_table '{\"party_size\": 2}'", 11),
     ("toolcell run desk.wasm book_table --answer", 21),

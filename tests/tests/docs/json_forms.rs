@@ -1,9 +1,10 @@
-//! What the commands print with `--json` is what the tables below `docs/json` list: no member without a row, no row without a
-//! member.
+//! What the commands print with `--json` is what the tables below `docs/json` list: no member
+//! without a row, no row without a member.
 //!
-//! A row has a path, a type and a meaning. `a[].b` is the member `b` of each object in the list `a`; a name in capitals is any
-//! name; `?` after the path says that the member may be absent. A type that links to a section of these pages is checked by the
-//! table there; a type that links to another page is not checked here.
+//! A row has a path, a type and a meaning. `a[].b` is the member `b` of each object in the list
+//! `a`; a name in capitals is any name; `?` after the path says that the member may be absent. A
+//! type that links to a section of these pages is checked by the table there; a type that links to
+//! another page is not checked here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,11 +1,12 @@
-//! What the pages say is what happens: commands exist, sessions print what they show, code is a file that is compiled,
-//! configurations can be read.
+//! What the pages say is what happens: commands exist, sessions print what they show, code is a
+//! file that is compiled, configurations can be read.
 //!
-//! Blocks by their first word: `console` is a session (`session`), `rust` is part of a file, `toml` can be parsed, and is a
-//! configuration if it starts with `# toolcell.toml` (`code`). `js` is built, `yaml` can be parsed, and the command takes the
-//! options of its lines in `text` and `yaml`; `text` without such a line is what the block before prints (`snippets`).
-//! `docs/commands.md` is generated (`commands`), the examples in it work (`help_examples`), and `docs/json` lists what `--json`
-//! prints (`json_forms`).
+//! Blocks by their first word: `console` is a session (`session`), `rust` is part of a file, `toml`
+//! can be parsed, and is a configuration if it starts with `# toolcell.toml` (`code`). `js` is
+//! built, `yaml` can be parsed, and the command takes the options of its lines in `text` and
+//! `yaml`; `text` without such a line is what the block before prints (`snippets`).
+//! `docs/commands.md` is generated (`commands`), the examples in it work (`help_examples`), and
+//! `docs/json` lists what `--json` prints (`json_forms`).
 
 mod code;
 mod commands;
@@ -82,7 +83,8 @@ fn toolcell_dir() -> PathBuf {
     dir
 }
 
-/// A command as a reader types it, with `toolcell` on the `PATH`, a cache that the pages share and a state of its own.
+/// A command as a reader types it, with `toolcell` on the `PATH`, a cache that the pages share and
+/// a state of its own.
 fn shell(line: &str, dir: &Path, state: &Path) -> Command {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path =

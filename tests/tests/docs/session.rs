@@ -1,8 +1,9 @@
 //! Sessions: each `$ command` of a `console` block, and the lines that it prints on both outputs.
 //!
-//! A line that is `…` stands for any lines, and `…` within a line for any text. `$ cd` holds until the end of the page. A
-//! page below `docs/` is worked through in a new folder with the example tools, where its configurations (`# toolcell.toml`)
-//! are saved as they come; any other page in the repository itself. Commands that build or make keys are parsed and not run.
+//! A line that is `…` stands for any lines, and `…` within a line for any text. `$ cd` holds until
+//! the end of the page. A page below `docs/` is worked through in a new folder with the example
+//! tools, where its configurations (`# toolcell.toml`) are saved as they come; any other page in
+//! the repository itself. Commands that build or make keys are parsed and not run.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,5 +1,5 @@
-//! Snippets that are no sessions: JavaScript is built, YAML is parsed, the command takes the options of its lines, and prints
-//! the output that follows them.
+//! Snippets that are no sessions: JavaScript is built, YAML is parsed, the command takes the
+//! options of its lines, and prints the output that follows them.
 
 use std::fs;
 
@@ -58,8 +58,8 @@ pub(super) fn unreadable_yaml(page: &Page) -> Vec<String> {
     complaints
 }
 
-/// Lines of `text` and of steps in `yaml` that begin with `toolcell`, and that the command refuses: options come before their
-/// help.
+/// Lines of `text` and of steps in `yaml` that begin with `toolcell`, and that the command refuses:
+/// options come before their help.
 pub(super) fn refused_commands(page: &Page) -> Vec<String> {
     let mut complaints = Vec::new();
     if page.path.ends_with("docs/commands.md") {
@@ -93,8 +93,9 @@ fn is_command(line: &&str) -> bool {
     line.trim_start_matches("$ ").starts_with("toolcell ")
 }
 
-/// Output in `text` that is not what the block of `toolcell` lines before it prints, or that no such block is before. Blocks
-/// whose first line is a comment with a path are files of the folder in which the lines are run.
+/// Output in `text` that is not what the block of `toolcell` lines before it prints, or that no
+/// such block is before. Blocks whose first line is a comment with a path are files of the folder
+/// in which the lines are run.
 pub(super) fn untrue_output(page: &Page) -> Vec<String> {
     let mut complaints = Vec::new();
     let is_users = page.path.starts_with("docs") || page.path.ends_with("README.md");

@@ -101,8 +101,9 @@ fn blocking_calls_of_a_run_run_side_by_side() {
     assert!(outcome.messages.iter().all(|message| message.content == "met"), "{outcome:?}");
 }
 
-/// A closure that does not return is left at its deadline, or when its caller ends the call. It keeps its thread, for which
-/// the next calls wait: not past their deadlines, and not as if they had been made.
+/// A closure that does not return is left at its deadline, or when its caller ends the call. It
+/// keeps its thread, for which the next calls wait: not past their deadlines, and not as if they
+/// had been made.
 #[test]
 fn a_closure_that_never_returns_holds_its_thread_alone() {
     let pool = BlockingPool::new(1);
@@ -158,7 +159,8 @@ fn outlasts(invocation: &Invocation) -> Value {
     json!("too late")
 }
 
-/// An answer after the deadline does not count: of a handler that kept its thread, on one of the caller's or of the pool.
+/// An answer after the deadline does not count: of a handler that kept its thread, on one of the
+/// caller's or of the pool.
 #[test]
 fn a_late_answer_is_a_timeout() {
     let native = Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| {

@@ -1,4 +1,5 @@
-//! How calls end before they answer: at their deadline, and because their caller ends them. Here: what the tests share.
+//! How calls end before they answer: at their deadline, and because their caller ends them. Here:
+//! what the tests share.
 
 mod blocking;
 mod stops;
@@ -10,7 +11,8 @@ use toolcell::{Component, Engine, Grants, Missing, Tool};
 use toolcell_test_guests::bytes;
 use toolcell_tests::wait;
 
-/// Longer than anything takes that comes at all: a bound against hanging, never a time that a test waits.
+/// Longer than anything takes that comes at all: a bound against hanging, never a time that a test
+/// waits.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The tool of a component that was built for the tests.

@@ -85,7 +85,8 @@ fn a_stop_is_immediate_unless_there_is_a_grace() {
     assert_eq!((ending(&completion.result).as_str(), dropped.load(SeqCst)), (CANCELLED, true));
 }
 
-/// A handler that sees the signal may end by itself while the grace lasts; one that does not is ended.
+/// A handler that sees the signal may end by itself while the grace lasts; one that does not is
+/// ended.
 #[test]
 fn a_grace_is_time_to_end_by_oneself() {
     let listens = Tool::native(definition(), async |_: Value, invocation: Arc<Invocation>| {
@@ -111,7 +112,8 @@ fn a_grace_is_time_to_end_by_oneself() {
     }
 }
 
-/// What is raised before a call begins: without a grace the call is not made, with one its handler is asked.
+/// What is raised before a call begins: without a grace the call is not made, with one its handler
+/// is asked.
 #[test]
 fn a_call_that_was_stopped_before_it_began_is_not_made() {
     for (grace, expected) in [(Duration::ZERO, (CANCELLED, false)), (PATIENCE, ("ok", true))] {
@@ -160,7 +162,8 @@ fn a_guest_is_ended_by_force() {
     }
 }
 
-/// The peer of a request sees the connection close: not at the call's timeout, an hour later, but when it is stopped.
+/// The peer of a request sees the connection close: not at the call's timeout, an hour later, but
+/// when it is stopped.
 #[test]
 fn a_request_in_flight_is_closed() {
     for (placement, component) in
@@ -279,8 +282,8 @@ fn said(contents: &[(&str, &str)]) -> BTreeMap<String, String> {
 
 const WAS_CANCELLED: &str = r#"{"error":"the call was cancelled"}"#;
 
-/// Of four calls, two at once, one is cancelled at work and one before its turn. Both have their messages; the others end as
-/// they would have.
+/// Of four calls, two at once, one is cancelled at work and one before its turn. Both have their
+/// messages; the others end as they would have.
 #[test]
 fn one_call_of_a_run_is_cancelled_by_its_id() {
     for is_stream in [false, true] {

@@ -1,4 +1,5 @@
-//! A guest that waits for the host until its deadline ends as `timeout/blocked`, whatever it waits for, every time.
+//! A guest that waits for the host until its deadline ends as `timeout/blocked`, whatever it waits
+//! for, every time.
 
 use std::future::pending;
 use std::path::Path;
@@ -17,7 +18,8 @@ use toolcell_tests::{PLACEMENTS, ending, load, wait};
 
 use super::{PATIENCE, tool};
 
-/// Calls of each kind, in each placement. They run together, so that the host is busy when their deadlines pass.
+/// Calls of each kind, in each placement. They run together, so that the host is busy when their
+/// deadlines pass.
 const CALLS: usize = 24;
 /// The same for what occupies a thread of the host's for as long as it waits.
 const CALLS_WITH_THREADS: usize = 6;
@@ -103,7 +105,8 @@ fn reaching(url: &str) -> Grants {
     grants
 }
 
-/// So many calls at once, each with a deadline of its own: how they ended, and after how many calls into the host.
+/// So many calls at once, each with a deadline of its own: how they ended, and after how many calls
+/// into the host.
 fn endings(tool: &Tool, arguments: &Value, calls: usize) -> Vec<(String, u64)> {
     let (tool, arguments) = (tool.clone(), arguments.clone());
     wait(async move {
@@ -129,8 +132,8 @@ fn endings(tool: &Tool, arguments: &Value, calls: usize) -> Vec<(String, u64)> {
     })
 }
 
-/// The last thing that each of these guests does is the call that it waits in. On a busy machine some may not get there in
-/// time: those were running.
+/// The last thing that each of these guests does is the call that it waits in. On a busy machine
+/// some may not get there in time: those were running.
 fn assert_blocked(kind: &str, placement: Placement, tool: &Tool, arguments: &Value, calls: usize) {
     let endings = endings(tool, arguments, calls);
     let most = endings.iter().map(|(_, host_calls)| *host_calls).max().expect("a call");

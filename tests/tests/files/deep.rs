@@ -13,11 +13,12 @@ use super::{BIG, expect, granted, load, tree};
 /// Set for the process with few descriptors.
 const UNDER: &str = "TOOLCELL_TEST_WITH_FEW_DESCRIPTORS";
 const DESCRIPTORS: u64 = 256;
-/// More than there are descriptors, and more than the longest path has room for. Some disks take milliseconds for each.
+/// More than there are descriptors, and more than the longest path has room for. Some disks take
+/// milliseconds for each.
 const LEVELS: u64 = 2_100;
 
-/// A tool digs itself in, in its own directory and in a granted one, while another tool reads. Seen to fail with a removal
-/// that opens one level in the other.
+/// A tool digs itself in, in its own directory and in a granted one, while another tool reads. Seen
+/// to fail with a removal that opens one level in the other.
 #[test]
 fn a_deep_tree_costs_no_other_tool_anything() {
     if env::var_os(UNDER).is_some() {

@@ -23,8 +23,9 @@ use toolcell::{
 };
 use toolcell_tests::{context, engine, wait};
 
-/// How a write that does not fit ends: the host says `insufficient-space`, of which the C library of guests makes its `EIO`,
-/// as of whatever a stream fails with. Where no stream is between them it is `StorageFull`.
+/// How a write that does not fit ends: the host says `insufficient-space`, of which the C library
+/// of guests makes its `EIO`, as of whatever a stream fails with. Where no stream is between them
+/// it is `StorageFull`.
 const FULL: &str = "error 29";
 const BIG: Room = Room { bytes: 1 << 20, files: 1000 };
 

@@ -107,8 +107,8 @@ const REFUSALS: [&str; 12] = [
     "not-permitted",
 ];
 
-/// Every way that leads out of a directory, and links in it that do, by every function that takes a path. Seen to fail with
-/// paths opened by the operating system's own rules.
+/// Every way that leads out of a directory, and links in it that do, by every function that takes a
+/// path. Seen to fail with paths opened by the operating system's own rules.
 #[test]
 fn no_path_leads_out() {
     let estate = Estate::new();
@@ -144,7 +144,8 @@ fn no_path_leads_out() {
         &long,
         &longest,
     ];
-    // What leads out by its last name alone, which can be asked about itself, and what leads nowhere but looks as if it did.
+    // What leads out by its last name alone, which can be asked about itself, and what leads
+    // nowhere but looks as if it did.
     let links = [
         "/data/up",
         "/data/up/",
@@ -264,7 +265,8 @@ fn what_is_for_reading_stays_as_it_is() {
     );
 }
 
-/// Each way to a pipe, which would wait for its other end, and to a socket. Seen to fail with an `open` that waits.
+/// Each way to a pipe, which would wait for its other end, and to a socket. Seen to fail with an
+/// `open` that waits.
 #[test]
 fn what_is_no_file_is_refused_at_once() {
     let dir = tree();
@@ -323,7 +325,8 @@ fn a_call_opens_what_its_overlay_leaves() {
         let completion = call(&component, "1", &steps, narrowed(rules));
         answers(&completion).into_iter().map(opened).collect::<Vec<_>>()
     };
-    // Seen to fail with whole mounts opened whatever the overlay says, and a link on the way followed.
+    // Seen to fail with whole mounts opened whatever the overlay says, and a link on the way
+    // followed.
     assert_eq!(
         taken(&["read /data/in", "write /data/out", "read /data/link"]),
         [true, false, true, false, false, false]

@@ -1,4 +1,5 @@
-//! A directory that changes while it is walked through, and a kernel that has no call for walking safely.
+//! A directory that changes while it is walked through, and a kernel that has no call for walking
+//! safely.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +14,8 @@ use toolcell::Access;
 
 use super::{BIG, granted, load, run, tree};
 
-/// `openat2` and the number of an errno, as kernels for x86-64 and ARM count them. Source: `asm-generic/unistd.h`.
+/// `openat2` and the number of an errno, as kernels for x86-64 and ARM count them. Source:
+/// `asm-generic/unistd.h`.
 const OPENAT2: i64 = 437;
 const ENOSYS: u32 = 38;
 /// Calls that are made at most until a reader has met the door in both its states.
@@ -28,8 +30,8 @@ impl Drop for Over<'_> {
     }
 }
 
-/// A thread swaps a directory for a link that leads out of it, over and over, while a tool goes through it. Seen to fail with
-/// paths opened by the operating system's own rules.
+/// A thread swaps a directory for a link that leads out of it, over and over, while a tool goes
+/// through it. Seen to fail with paths opened by the operating system's own rules.
 #[test]
 fn a_door_that_is_swapped_leads_nowhere_else() {
     let outer = tree();
@@ -72,7 +74,8 @@ fn a_door_that_is_swapped_leads_nowhere_else() {
     );
 }
 
-/// A file is swapped for a pipe, over and over, while a tool reads it: the pipe is refused, and neither waited for nor read.
+/// A file is swapped for a pipe, over and over, while a tool reads it: the pipe is refused, and
+/// neither waited for nor read.
 #[test]
 fn a_file_that_is_swapped_for_a_pipe_is_not_waited_for() {
     let dir = tree();
@@ -101,7 +104,8 @@ fn a_file_that_is_swapped_for_a_pipe_is_not_waited_for() {
     assert_eq!(seen, ["PermissionDenied", "inside"].map(str::to_owned).into());
 }
 
-/// The same tests on a kernel before Linux 5.6: this one denies having the call, to a process that a filter was put on.
+/// The same tests on a kernel before Linux 5.6: this one denies having the call, to a process that
+/// a filter was put on.
 #[test]
 fn without_openat2_no_path_leads_out_either() {
     let rules = [(OPENAT2, Vec::new())].into();

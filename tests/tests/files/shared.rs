@@ -32,8 +32,8 @@ fn child(dir: &Path, counts: &Path, files: &str) -> Child {
     command.spawn().expect("it starts")
 }
 
-/// Appends 100 bytes at a time to 100 files, which is half of the room: what does not fit is refused. Without a parent it does
-/// nothing.
+/// Appends 100 bytes at a time to 100 files, which is half of the room: what does not fit is
+/// refused. Without a parent it does nothing.
 #[test]
 fn a_child_fills_what_it_was_granted() {
     let [Some(dir), Some(counts), Some(files)] = CHILD.map(std::env::var_os) else { return };
@@ -73,7 +73,8 @@ fn processes_share_the_room_exactly() {
     );
 }
 
-/// Killed at any moment while this process has the directory too: the room is what is left, to the byte.
+/// Killed at any moment while this process has the directory too: the room is what is left, to the
+/// byte.
 #[test]
 fn a_killed_process_leaves_a_true_count() {
     let (dir, counts) = (tree(), tree());

@@ -6,8 +6,8 @@ use toolcell::Access;
 
 use super::{BIG, expect, granted, load, run, tree};
 
-/// One stream, waited for in each way, of a file that is written to and cut off between its reads. Seen to fail with what a
-/// read leaves kept for the next.
+/// One stream, waited for in each way, of a file that is written to and cut off between its reads.
+/// Seen to fail with what a read leaves kept for the next.
 #[test]
 fn a_stream_brings_what_is_there() {
     let dir = tree();

@@ -13,8 +13,8 @@ use super::{BIG, expect, granted, load, tree};
 /// Set for the process that runs with backtraces on.
 const UNDER: &str = "TOOLCELL_TEST_WITH_BACKTRACES";
 
-/// A write that does not fit, in a process that is told to make backtraces of errors. Seen to fail with the error's own text,
-/// which then has the host's functions and paths in it.
+/// A write that does not fit, in a process that is told to make backtraces of errors. Seen to fail
+/// with the error's own text, which then has the host's functions and paths in it.
 #[test]
 fn a_failure_is_told_in_the_hosts_own_words_alone() {
     if env::var_os(UNDER).is_none() {
@@ -38,7 +38,8 @@ fn a_failure_is_told_in_the_hosts_own_words_alone() {
     expect(&component, &[(&["failure", "/data/a", "11"], "no storage space")]);
 }
 
-/// Byte 18 of a database of SQLite is 2 where it is in WAL mode. Source: SQLite, database file format, 1.3.
+/// Byte 18 of a database of SQLite is 2 where it is in WAL mode. Source: SQLite, database file
+/// format, 1.3.
 #[test]
 fn a_database_in_wal_mode_is_named_in_the_log() {
     let dir = tree();

@@ -47,7 +47,8 @@ fn grant(directory: &str, access: &str) -> String {
     )
 }
 
-/// A language's library asks the host for nothing where no directory has the beginning of a path as its name.
+/// A language's library asks the host for nothing where no directory has the beginning of a path as
+/// its name.
 #[test]
 fn what_a_tool_does_not_find_is_told_with_its_directory() {
     let dir = tree();
@@ -72,7 +73,8 @@ fn what_a_tool_does_not_find_is_told_with_its_directory() {
             assert_eq!(only.grant.as_deref(), Some(&*grant(directory, access)), "{step:?}");
         }
     }
-    // What is missing in a granted directory is the tool's own affair, and so is the root itself with nothing in it.
+    // What is missing in a granted directory is the tool's own affair, and so is the root itself
+    // with nothing in it.
     let (answers, denials) = denied(
         &data,
         &[&["read", "/data/missing"], &["read", "/data/there"]],
@@ -86,8 +88,8 @@ fn what_a_tool_does_not_find_is_told_with_its_directory() {
     assert_eq!(denials.iter().map(|denial| denial.layer).collect::<Vec<_>>(), [Layer::Call]);
 }
 
-/// What the runtime of a tool looks for that declares its needs says nothing about what is missing, unless it was granted: then
-/// the declaration is what is missing.
+/// What the runtime of a tool looks for that declares its needs says nothing about what is missing,
+/// unless it was granted: then the declaration is what is missing.
 #[test]
 fn a_tool_that_declares_what_it_needs_is_told_of_that_and_of_what_is_granted() {
     const NEED: &[u8] = b"read /data";

@@ -1,4 +1,5 @@
-//! A tool hands the value of a secret to tools that were not granted it: the value leaves with none of them.
+//! A tool hands the value of a secret to tools that were not granted it: the value leaves with none
+//! of them.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
@@ -35,7 +36,8 @@ const WAYS: [&str; 15] = [
     "body",
 ];
 
-/// `confide`, which reads the secret; `repeat`, which does not, with keys, requests and calls; and `echo` in native code.
+/// `confide`, which reads the secret; `repeat`, which does not, with keys, requests and calls; and
+/// `echo` in native code.
 struct Host {
     executor: Executor,
     registry: Registry,

@@ -32,7 +32,8 @@ fn rule(text: &str) -> InvokeRule {
     text.parse().expect("a rule")
 }
 
-/// `relay`, which may call what the rules say, and an unlimited `greet`, `notes` with keys, and the native tool `clock`.
+/// `relay`, which may call what the rules say, and an unlimited `greet`, `notes` with keys, and the
+/// native tool `clock`.
 struct Host {
     executor: Executor,
     relay: Tool,

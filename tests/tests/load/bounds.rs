@@ -1,4 +1,5 @@
-//! Bounds of the host's own: what lies just within each is not refused for it, what goes beyond is, by its name.
+//! Bounds of the host's own: what lies just within each is not refused for it, what goes beyond is,
+//! by its name.
 
 use toolcell::{Component, Error, Limits, Placement};
 use toolcell_test_guests::Hostile;
@@ -50,7 +51,8 @@ fn elements(count: usize) -> Vec<u8> {
     binary::component(&section(of_component::CORE_MODULE, &binary::module(&elements)))
 }
 
-/// A component of fifty thousand globals, in as many instances less one (the component's own count is one).
+/// A component of fifty thousand globals, in as many instances less one (the component's own count
+/// is one).
 fn instances(count: usize) -> Vec<u8> {
     [globals(50_000), core_instances(0, count - 1)].concat()
 }
@@ -73,7 +75,8 @@ fn types(count: usize) -> Vec<u8> {
 
 /// A component of one type that takes so many bytes: an instance with types inside.
 fn type_bytes(bytes: usize) -> Vec<u8> {
-    // Its count takes a byte, its own head one and that of its length three, and a declaration inside takes two.
+    // Its count takes a byte, its own head one and that of its length three, and a declaration
+    // inside takes two.
     let (inside, odd) = ((bytes - 5) / 2, (bytes - 5) % 2);
     let declared = [[1, 0x7f].repeat(inside - odd), [1, 0x6b, 0x7f].repeat(odd)].concat();
     let declared = list(inside, &declared);
@@ -221,7 +224,8 @@ fn instantiated(instances: usize, sections: &[u8]) -> Vec<u8> {
     [echo().component(), module, core_instances(1, instances)].concat()
 }
 
-/// A guest that behaves, with as many copies beside it of a component that has four instances of this many globals.
+/// A guest that behaves, with as many copies beside it of a component that has four instances of
+/// this many globals.
 fn copies(globals_of_each: usize, count: usize) -> Vec<u8> {
     let inner = [globals(globals_of_each), core_instances(0, 4)].concat();
     // Of the component after the one that is the guest's own interface.
@@ -297,7 +301,8 @@ fn instances_that_multiply_are_counted() {
     }
 }
 
-/// A cell has room for 64 core instances and 64 tables, a slot of the pool for 64 and 16; the guest has one of each.
+/// A cell has room for 64 core instances and 64 tables, a slot of the pool for 64 and 16; the guest
+/// has one of each.
 #[test]
 fn what_a_cell_has_no_room_for() {
     let long = section(of_module::TABLES, &list(1, &[vec![0x70, 0], number(100_001)].concat()));

@@ -175,7 +175,8 @@ fn functions_that_cannot_be_tools_are_named() {
     let stream =
         "package a:b@0.1.0; interface i { f: func(a: stream<u8>); } world plain { export i; }";
     let take = r#"(func (export "a:b/i@0.1.0#f") (param i32))"#;
-    // A function that is `async` is lifted like an ordinary one, with a callback, or with a stack of its own.
+    // A function that is `async` is lifted like an ordinary one, with a callback, or with a stack
+    // of its own.
     let asynchronous =
         "package a:b@0.1.0; interface i { f: async func(a: u32); } world plain { export i; }";
     let callback = r#"(func (export "[async-lift]a:b/i@0.1.0#f") (param i32) (result i32) (i32.const 0))

@@ -1,5 +1,5 @@
-//! Bad input at load: whatever bytes a stranger hands over, they end as a component that works or as a typed error with a
-//! hint. And the cache: it saves time, and never changes what is loaded.
+//! Bad input at load: whatever bytes a stranger hands over, they end as a component that works or
+//! as a typed error with a hint. And the cache: it saves time, and never changes what is loaded.
 
 mod bounds;
 mod contents;
@@ -92,7 +92,8 @@ fn every_truncation_is_refused() {
     }
 }
 
-/// Bytes changed at random: each load ends, each call of what does load ends, and the engine goes on.
+/// Bytes changed at random: each load ends, each call of what does load ends, and the engine goes
+/// on.
 #[test]
 fn mutated_components_do_no_harm() {
     let whole = echo().component();
@@ -281,7 +282,8 @@ fn the_second_load_comes_from_the_cache() {
     assert_eq!(one.result, two.result);
 }
 
-/// A guest that gives its tool another name each time it is asked keeps the first one: it is not asked again.
+/// A guest that gives its tool another name each time it is asked keeps the first one: it is not
+/// asked again.
 #[test]
 fn a_component_is_asked_for_its_tools_once() {
     let guest = Hostile { name: "unsteady", unsteady: true, ..echo() }.component();
@@ -377,8 +379,8 @@ fn a_cache_that_cannot_be_used() {
     }
 }
 
-/// Proposals that are off: each is named. So none of their traps is reached, and no call ends with `other_trap`, which stands
-/// for those.
+/// Proposals that are off: each is named. So none of their traps is reached, and no call ends with
+/// `other_trap`, which stands for those.
 #[test]
 fn proposals_that_are_off_are_refused() {
     let named = |names: &str| {
@@ -427,7 +429,8 @@ fn proposals_that_are_off_are_refused() {
             &named(names),
         );
     }
-    // A component that would run something by itself: its first function, without arguments and results.
+    // A component that would run something by itself: its first function, without arguments and
+    // results.
     let starts = [echo().component(), section(of_component::START, &[0, 0, 0])].concat();
     assert_refused(load(&ENGINE, starts), Error::is_component, "value");
     // What no proposal would make valid is malformed.

@@ -1,5 +1,5 @@
-//! Quick code first, optimised code when it is there: with a shell in the compiler's place, which hands out what the real
-//! one made and does so when it is told.
+//! Quick code first, optimised code when it is there: with a shell in the compiler's place, which
+//! hands out what the real one made and does so when it is told.
 
 use std::fs;
 use std::io::Read as _;
@@ -12,7 +12,8 @@ use toolcell_tests::{call, load, load_ending, wait};
 
 use crate::{Scratch, answers, echo};
 
-/// A directory with what the compiler makes of a guest, the words of a worker, and what it was told to do.
+/// A directory with what the compiler makes of a guest, the words of a worker, and what it was told
+/// to do.
 pub(crate) struct Workshop {
     pub(crate) guest: Vec<u8>,
     scratch: Scratch,
@@ -106,7 +107,8 @@ fn it_answers_before_it_is_optimised() {
     drop(engine);
 }
 
-/// Where a process ended before its optimiser did, the next one begins with the quick code and tries again.
+/// Where a process ended before its optimiser did, the next one begins with the quick code and
+/// tries again.
 #[test]
 fn the_next_process_optimises_what_this_one_did_not() {
     let shop = Workshop::new(echo().component());

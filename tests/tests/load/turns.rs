@@ -102,8 +102,9 @@ fn a_tenants_loads_at_once_are_all_served() {
     });
 }
 
-/// The host's only cell is busy for as long as a component may be asked for its tools. What was compiled is kept for the next
-/// time, and where it cannot be the tenant has not had it. Seen to fail with either thrown away.
+/// The host's only cell is busy for as long as a component may be asked for its tools. What was
+/// compiled is kept for the next time, and where it cannot be the tenant has not had it. Seen to
+/// fail with either thrown away.
 #[test]
 fn who_finds_no_cell_at_load_loses_nothing() {
     let scratch = Scratch::new();

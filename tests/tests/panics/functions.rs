@@ -14,7 +14,8 @@ use toolcell_tests::PLACEMENTS;
 use crate::watch::{self, Moment, When};
 use crate::{Host, Visitor, alone};
 
-/// Packages with what stands behind them: the crate whose WIT the host is built from, and where in it.
+/// Packages with what stands behind them: the crate whose WIT the host is built from, and where in
+/// it.
 const LINKED: [(&str, &str, &[&str]); 3] = [
     (
         "wasmtime-wasi",
@@ -48,8 +49,8 @@ fn folder(metadata: &Value, name: &str) -> PathBuf {
     Path::new(manifest).parent().expect("a folder").to_owned()
 }
 
-/// The packages that this test was built from, as cargo tells them. Only those of this platform: a registry that was empty
-/// before the build has no others.
+/// The packages that this test was built from, as cargo tells them. Only those of this platform: a
+/// registry that was empty before the build has no others.
 fn metadata() -> Value {
     let cargo = || Command::new(std::env::var_os("CARGO").expect("cargo runs this test"));
     let version = cargo().arg("-vV").output().expect("cargo runs").stdout;

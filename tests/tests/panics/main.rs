@@ -1,5 +1,6 @@
-//! The host panics: in every function that a tool can call, in every part that an embedder brings. The call has its typed
-//! end, nothing else has noticed, and who makes it happen again and again is not run any more.
+//! The host panics: in every function that a tool can call, in every part that an embedder brings.
+//! The call has its typed end, nothing else has noticed, and who makes it happen again and again is
+//! not run any more.
 
 mod functions;
 mod parts;
@@ -76,7 +77,8 @@ fn answer(mut stream: TcpStream) {
     let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\nwelcome");
 }
 
-/// The host that is visited. Of everything it has little: what one call did not give back, the next one would miss.
+/// The host that is visited. Of everything it has little: what one call did not give back, the next
+/// one would miss.
 struct Host {
     engine: Engine,
     url: String,

@@ -72,7 +72,8 @@ fn who_waits_is_refused_too() {
     );
 }
 
-/// A stranger's own mistakes, and panics of a handler that is the embedder's, put no component there.
+/// A stranger's own mistakes, and panics of a handler that is the embedder's, put no component
+/// there.
 #[test]
 fn no_trap_counts() {
     let _alone = alone();

@@ -1,4 +1,5 @@
-//! Sees every function of the host as it is called and as it returns, and panics in the one that it was told.
+//! Sees every function of the host as it is called and as it returns, and panics in the one that it
+//! was told.
 //!
 //! By the trace that the engine's bindings and our own write: no function knows of it.
 

@@ -18,7 +18,8 @@ use toolcell_tests::wait_here;
 
 use crate::{example, form, named};
 
-/// A registry whose tools answer by what the call asks of them, and the number of handlers that ran.
+/// A registry whose tools answer by what the call asks of them, and the number of handlers that
+/// ran.
 fn registry() -> anyhow::Result<(Registry, Arc<AtomicUsize>)> {
     let ran = Arc::new(AtomicUsize::new(0));
     let (counts, blocks) = (Arc::clone(&ran), Arc::clone(&ran));

@@ -1,4 +1,5 @@
-//! One call of one handler: what it answers comes back unchanged, and what it could not answer is told apart from that.
+//! One call of one handler: what it answers comes back unchanged, and what it could not answer is
+//! told apart from that.
 
 use std::future::pending;
 use std::panic::panic_any;
@@ -231,7 +232,8 @@ fn the_tool_that_is_given_is_the_one_that_is_called() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The component asks, and its cell is gone. The call and the question's state wait as text, and come back with the answer.
+/// The component asks, and its cell is gone. The call and the question's state wait as text, and
+/// come back with the answer.
 #[test]
 fn a_component_asks_and_is_answered() -> anyhow::Result<()> {
     let tool = example("desk", "book_table")?;

@@ -1,4 +1,5 @@
-//! The tools of a front end that speaks AG-UI: its events in and out, its checks, its time and its statistics.
+//! The tools of a front end that speaks AG-UI: its events in and out, its checks, its time and its
+//! statistics.
 
 use std::future::pending;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! Functions that a model may call, each made of its name, schema, handler and checks, in a conversation with a role.
+//! Functions that a model may call, each made of its name, schema, handler and checks, in a
+//! conversation with a role.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -200,7 +201,8 @@ fn the_state_of_the_conversation_reaches_the_handler() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One round with a model: it calls three functions at once, one of them wrongly, and reads three results.
+/// One round with a model: it calls three functions at once, one of them wrongly, and reads three
+/// results.
 #[test]
 fn a_model_calls_functions_and_reads_their_results() -> anyhow::Result<()> {
     let registry = Registry::new();

@@ -1,5 +1,6 @@
-//! Small programs against the public API, as an embedder writes them: the tools of a front end, single calls, a batch under
-//! one policy, functions of a model, and the steps of an agent loop. Each asserts what such a program relies on.
+//! Small programs against the public API, as an embedder writes them: the tools of a front end,
+//! single calls, a batch under one policy, functions of a model, and the steps of an agent loop.
+//! Each asserts what such a program relies on.
 
 mod batch;
 mod calls;

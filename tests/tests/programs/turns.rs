@@ -1,5 +1,5 @@
-//! An agent loop, call by call: what is refused before a tool runs, what a person can stop, what the model gets, and what the
-//! loop remembers.
+//! An agent loop, call by call: what is refused before a tool runs, what a person can stop, what
+//! the model gets, and what the loop remembers.
 
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};

@@ -1,7 +1,9 @@
-//! File operations, run three ways: on the machine itself, in the engine's own WASI host, and here. One guest's code in all.
+//! File operations, run three ways: on the machine itself, in the engine's own WASI host, and here.
+//! One guest's code in all.
 //!
-//! In: `operations.txt`, scripts of operations, each in a directory of its own. `differences.txt` says where the three are not
-//! the same, and why; a difference that is not there, or is there and gone, fails.
+//! In: `operations.txt`, scripts of operations, each in a directory of its own. `differences.txt`
+//! says where the three are not the same, and why; a difference that is not there, or is there and
+//! gone, fails.
 
 #[path = "../../guests/rust/scribe/src/operations.rs"]
 mod operations;

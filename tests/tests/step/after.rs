@@ -320,8 +320,8 @@ fn a_result_that_cannot_be_encoded_is_a_failure_everywhere() {
     }
 }
 
-/// A refusal comes before any handler ran, and a tool in manual mode has none. Seen to fail with a hook that is asked about
-/// every completion.
+/// A refusal comes before any handler ran, and a tool in manual mode has none. Seen to fail with a
+/// hook that is asked about every completion.
 #[test]
 fn only_a_dispatch_is_told_of_and_may_be_consumed() {
     let told = Arc::new(Mutex::new(Vec::new()));

@@ -103,7 +103,8 @@ fn a_malformed_call_or_a_stop_ends_the_turn_before_anything_runs() {
     );
 }
 
-/// With an id the model's call can be answered: arguments that are no object are its mistake to repair.
+/// With an id the model's call can be answered: arguments that are no object are its mistake to
+/// repair.
 #[test]
 fn malformed_arguments_are_told_to_the_model() {
     let agent = Loop::new();
@@ -129,7 +130,8 @@ fn malformed_arguments_are_told_to_the_model() {
     );
 }
 
-/// A closed or unknown tool is answered in its place; a window that a call opens is not for the calls beside it.
+/// A closed or unknown tool is answered in its place; a window that a call opens is not for the
+/// calls beside it.
 #[test]
 fn what_is_closed_is_answered_beside_what_runs() {
     let agent = Loop::new();

@@ -1,6 +1,7 @@
 //! The repository's own rules, checked over every file that git knows or could know.
 //!
-//! A check takes files and gives complaints. `each_check_can_fail` shows every one of them a file that breaks its rule.
+//! A check takes files and gives complaints. `each_check_can_fail` shows every one of them a file
+//! that breaks its rule.
 
 mod papers;
 mod repository;
@@ -20,7 +21,8 @@ const MIN_PROMISES: usize = 20;
 const MODULES: [&str; 7] =
     ["attack/", "host/", "guest-sdk/", "tests/", "benches/", "xtask/", "example-tools/"];
 const CORE: &str = "host/core/src/";
-/// The core library from the ground up: a module uses only its own line and those above. Source: ARCHITECTURE.md.
+/// The core library from the ground up: a module uses only its own line and those above. Source:
+/// ARCHITECTURE.md.
 const LAYERS: [(&str, &[&str]); 9] = [
     (
         "words",
@@ -325,7 +327,8 @@ fn tests(files: &[File]) -> BTreeSet<(&str, &str)> {
     found
 }
 
-/// Each promise is a bullet that ends in the tests that keep it: ``[`tests/hostile::in_execute`, `host/core names::…`]``.
+/// Each promise is a bullet that ends in the tests that keep it: ``[`tests/hostile::in_execute`,
+/// `host/core names::…`]``.
 fn unkept_promises(files: &[File]) -> Vec<String> {
     let Some(page) = named(files, "SPECIFICATION.md") else {
         return vec!["there is no SPECIFICATION.md".into()];

@@ -46,8 +46,8 @@ fn walk(folder: &Path, prefix: &str, paths: &mut Vec<String>) {
             Ok(kind) if kind.is_dir() && ![".git", "target"].contains(&name.as_str()) => {
                 walk(&entry.path(), &format!("{prefix}{name}/"), paths);
             }
-            // A file of that name is git's own too: it tells where the repository of a work tree lies.
-            // A link to a file counts as one.
+            // A file of that name is git's own too: it tells where the repository of a work tree
+            // lies. A link to a file counts as one.
             Ok(_) if entry.path().is_file() && name != ".git" => {
                 paths.push(format!("{prefix}{name}"))
             }

@@ -1,5 +1,5 @@
-//! Components and programs that were not made for toolcell, as `docs/existing-components.md` names them: built by their own
-//! toolchains from published packages, and run as they are.
+//! Components and programs that were not made for toolcell, as `docs/existing-components.md` names
+//! them: built by their own toolchains from published packages, and run as they are.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -108,7 +108,8 @@ pub(super) fn run(programs: &Programs<'_>) -> Result<Vec<String>> {
     if !draws(programs, &resvg, &sources.join("resvg/in.svg"), &data)? {
         failed.push("resvg".to_owned());
     }
-    // Each command of the page, with these files. The page has one name for the same component of two toolchains.
+    // Each command of the page, with these files. The page has one name for the same component of
+    // two toolchains.
     let ruby = runtimes.join(RUBY);
     let [js, python, sql, jsonxf, greet] = &made.map(|(_, component, ..)| component);
     let folder = place.join("page");
@@ -143,7 +144,8 @@ impl<'a> Page<'a> {
         Ok(Self(folder))
     }
 
-    /// Types the commands that name one of these files, and returns those that fail. Each file has a command.
+    /// Types the commands that name one of these files, and returns those that fail. Each file has
+    /// a command.
     fn commands(&self, programs: &Programs<'_>, files: &[(&str, &PathBuf)]) -> Result<Vec<String>> {
         let text = fs::read_to_string(root().join(PAGE))?;
         let [begin, end] = TRIED.map(|heading| text.find(heading));
@@ -240,7 +242,8 @@ fn keeps_a_database(programs: &Programs<'_>, sql: &Path, data: &Path) -> Result<
     Ok(call(made)? && call(removed)? && !call(removed)?)
 }
 
-/// Returns true if Ruby computes with its standard library, without a grant, and finds no file that was not granted.
+/// Returns true if Ruby computes with its standard library, without a grant, and finds no file that
+/// was not granted.
 fn runs_ruby(programs: &Programs<'_>, ruby: &Path) -> Result<bool> {
     // It takes 91 MiB and 480 million instructions to start.
     let run = |program: &str| {

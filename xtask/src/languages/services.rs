@@ -1,4 +1,5 @@
-//! What the SDK of each language does while a call runs: a line of the log, progress, and the caller's wish to end the call.
+//! What the SDK of each language does while a call runs: a line of the log, progress, and the
+//! caller's wish to end the call.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -19,7 +20,8 @@ pub(super) const GRANTS: [&str; 6] = [
 const LOGGED: &str = "tool log warn: waiting\n";
 const REPORTED: &str = "tool progress: 1 of 2, half\n";
 
-/// Whether a call that logs, reports and waits for the wish to end is told line by line, and ends with its own result.
+/// Whether a call that logs, reports and waits for the wish to end is told line by line, and ends
+/// with its own result.
 pub(super) fn work(command: &mut Command) -> Result<bool> {
     command.env("API_KEY", "a-placeholder-of-a-secret");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

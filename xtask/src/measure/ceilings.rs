@@ -1,9 +1,11 @@
-//! Holds the ceilings of what is counted exactly: a number may shrink, and then its ceiling shrinks with it.
+//! Holds the ceilings of what is counted exactly: a number may shrink, and then its ceiling shrinks
+//! with it.
 
 use super::exact::{CYCLES, ENTRIES, Exact, ROOT, exact};
 use super::repository::Repository;
 
-/// The numbers above their goals, as `kind: place`. One that is not here is to stay within its goal.
+/// The numbers above their goals, as `kind: place`. One that is not here is to stay within its
+/// goal.
 const CEILINGS: &[(&str, usize)] = &[
     ("modules in cycles: attack/src", 14),
     ("modules in cycles: host/build/src/cases", 5),

@@ -1,7 +1,8 @@
 //! Finds cycles among the modules of one folder.
 //!
-//! A node is a module with all below it, and an edge is a path in its code that leads into a sibling. A name that a parent
-//! hands on leads to the child that defines it. Parent and child do not count, nor does code of tests.
+//! A node is a module with all below it, and an edge is a path in its code that leads into a
+//! sibling. A name that a parent hands on leads to the child that defines it. Parent and child do
+//! not count, nor does code of tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -93,7 +93,8 @@ impl AddAssign for Lines {
     }
 }
 
-/// Reads a line of a doc comment from the first of some tokens: the number of its tokens, and its text.
+/// Reads a line of a doc comment from the first of some tokens: the number of its tokens, and its
+/// text.
 ///
 /// `/// a` has the tokens of `#[doc = " a"]`, but all of them stand where the comment does.
 fn doc(tokens: &[TokenTree]) -> Option<(usize, String)> {

@@ -65,7 +65,8 @@ const PRIVATE: [(&str, &str); 53] = [
     ("ward", "`Worker`"),
 ];
 
-/// Lists the names that a module exports but its public modules, which are where the names of a crate belong.
+/// Lists the names that a module exports but its public modules, which are where the names of a
+/// crate belong.
 ///
 /// A glob of an own module stands for the public names of that module.
 pub(super) fn exported(tree: &Crate, at: &[String]) -> BTreeSet<String> {

@@ -35,7 +35,8 @@ pub(super) fn rows(repository: &Repository) -> Result<Vec<Row>> {
     ])
 }
 
-/// Counts the files that cargo makes a test binary of: `tests/a.rs` and `tests/a/main.rs` of a package.
+/// Counts the files that cargo makes a test binary of: `tests/a.rs` and `tests/a/main.rs` of a
+/// package.
 fn test_binaries(files: &[String]) -> usize {
     let is_binary = |file: &&String| {
         let stem = file.strip_suffix("/main.rs").or_else(|| file.strip_suffix(".rs"));

@@ -60,7 +60,8 @@ fn part(tokens: TokenStream, code: &mut TokenStream, tests: &mut TokenStream) {
     code.extend(attributes);
 }
 
-/// Moves tokens up to the block, the semicolon or the comma that ends an item, a statement or a member.
+/// Moves tokens up to the block, the semicolon or the comma that ends an item, a statement or a
+/// member.
 fn rest_of_item(first: TokenTree, rest: &mut Peekable<IntoIter>, moved: &mut TokenStream) {
     let (mut angles, mut before, mut next) = (0, ' ', Some(first));
     while let Some(token) = next {

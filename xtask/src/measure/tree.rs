@@ -134,7 +134,8 @@ impl Crate {
         Ok(())
     }
 
-    /// Finds the module that defines what `path` names in the module `from`, as far as this crate's modules lead.
+    /// Finds the module that defines what `path` names in the module `from`, as far as this crate's
+    /// modules lead.
     pub(super) fn resolve(&self, from: &[String], path: &[String]) -> Path {
         self.follow(from, path, 0)
     }

@@ -66,7 +66,8 @@ fn collator(kind: &str) -> Option<Collator> {
     Collator::try_new_unstable(&Root, preferences, options).ok()
 }
 
-/// -1, 0 or 1 for two texts. `kind` has the sensitivity, then `numeric`, `upper`, `lower` and `shifted` where they are wanted.
+/// -1, 0 or 1 for two texts. `kind` has the sensitivity, then `numeric`, `upper`, `lower` and
+/// `shifted` where they are wanted.
 pub(super) fn compare(kind: String, one: String, other: String) -> i32 {
     USED.with_borrow_mut(|used| {
         if !used.contains_key(&kind) {

@@ -1,6 +1,7 @@
 //! Time zones: offsets of the IANA database, and the English names of CLDR 47.
 //!
-//! Invariant: the database and the names are read where they are in the component, and only for zones that are used.
+//! Invariant: the database and the names are read where they are in the component, and only for
+//! zones that are used.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -8,12 +9,15 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// Sorted lines: a zone and its metazones, each but the last with the minute since 1970 at which it ends, and `-` for none; or
-/// a name and the zone that it means. From `supplemental/metaZones.json`, and the names as Node has them.
+/// Sorted lines: a zone and its metazones, each but the last with the minute since 1970 at which it
+/// ends, and `-` for none; or a name and the zone that it means. From
+/// `supplemental/metaZones.json`, and the names as Node has them.
 const ZONES: &str = include_str!("zones.txt");
-/// Sorted lines: a metazone, its standard and daylight names, and their short forms. From `main/en/timeZoneNames.json`.
+/// Sorted lines: a metazone, its standard and daylight names, and their short forms. From
+/// `main/en/timeZoneNames.json`.
 const METAZONES: &str = include_str!("metazones.txt");
-/// Names that only these zones have: the zone, the standard and the daylight name, and their short forms.
+/// Names that only these zones have: the zone, the standard and the daylight name, and their short
+/// forms.
 const OWN: [(&str, [&str; 4]); 4] = [
     ("Pacific/Honolulu", ["", "", "HST", "HDT"]),
     ("UTC", ["Coordinated Universal Time", "", "UTC", ""]),

@@ -1,5 +1,5 @@
-//! URLs of the scheme `file`, which the crate `url` reads otherwise than the standard: it drops hosts before a drive letter, and
-//! the empty parts of a path.
+//! URLs of the scheme `file`, which the crate `url` reads otherwise than the standard: it drops
+//! hosts before a drive letter, and the empty parts of a path.
 //! Source: the URL standard, the states `file` to `path`.
 
 use std::fmt;
@@ -32,7 +32,8 @@ pub(super) struct FileUrl {
 }
 
 impl FileUrl {
-    /// Reads what follows `file:`, or a relative reference. It has no tabs, line ends and blanks around it.
+    /// Reads what follows `file:`, or a relative reference. It has no tabs, line ends and blanks
+    /// around it.
     pub(super) fn parse(input: &str, base: Option<&Self>) -> Option<Self> {
         let mut url = Self::default();
         let (input, fragment) = split(input, '#');

@@ -9,7 +9,8 @@ use oxc_span::{GetSpan as _, Span};
 /// What bundlers put in its place when they build for use.
 const VALUE: &str = "\"production\"";
 
-/// The text with the value in place of the variable. Lines and columns remain: spaces fill up the rest.
+/// The text with the value in place of the variable. Lines and columns remain: spaces fill up the
+/// rest.
 pub(crate) fn in_text(source: &str, program: &Program<'_>) -> String {
     let mut found = Found::default();
     found.visit_program(program);

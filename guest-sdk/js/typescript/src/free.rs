@@ -16,10 +16,11 @@ const PLAIN_ORDER: [&str; 2] = ["numeric", "sensitivity"];
 /// Classes that no runtime has.
 const NO_INTL: [&str; 3] = ["DisplayNames", "DurationFormat", "Segmenter"];
 
-/// The names, each with its first place. `is_asked` is true of a name that the module also asks the type of, as in
-/// `typeof process`: it goes on without it. In a package `process.env.NODE_ENV` is no use of `process`, because the build
-/// replaces it. `Intl` is among them, too, for
-/// `globalThis.Intl` and for a method with options that need it, and so is `locale de-CH` for a literal locale other than English.
+/// The names, each with its first place. `is_asked` is true of a name that the module also asks the
+/// type of, as in `typeof process`: it goes on without it. In a package `process.env.NODE_ENV` is
+/// no use of `process`, because the build replaces it. `Intl` is among them, too, for
+/// `globalThis.Intl` and for a method with options that need it, and so is `locale de-CH` for a
+/// literal locale other than English.
 pub(crate) fn names(source: &str, program: &Program<'_>, is_package: bool) -> Vec<Value> {
     of(source, &SemanticBuilder::new().with_build_nodes(true).build(program).semantic, is_package)
 }
@@ -106,8 +107,8 @@ fn other_locale<'a>(
     (!is_english).then_some((locale.value.as_str(), locale.span))
 }
 
-/// A call of `localeCompare`, `toLocaleString`, `toLocaleDateString` or `toLocaleTimeString` with options that plain English may
-/// not have.
+/// A call of `localeCompare`, `toLocaleString`, `toLocaleDateString` or `toLocaleTimeString` with
+/// options that plain English may not have.
 fn needs_intl(call: &CallExpression<'_>) -> bool {
     let Some(member) = call.callee.get_member_expr() else { return false };
     let name = member.static_property_name().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Reads one module: its imports, and for TypeScript the JavaScript that is left without types. Of a CommonJS module it
-//! reads what it requires and exports.
+//! Reads one module: its imports, and for TypeScript the JavaScript that is left without types. Of
+//! a CommonJS module it reads what it requires and exports.
 //!
-//! It is a guest so that the program that builds tools runs no parser of its own on source text: it answers in a cell
-//! without imports.
+//! It is a guest so that the program that builds tools runs no parser of its own on source text: it
+//! answers in a cell without imports.
 
 #![allow(unsafe_code, reason = "exports of a core module")]
 
@@ -40,13 +40,14 @@ extern "C" fn toolcell_js_buffer(bytes: u32) -> *mut u8 {
     })
 }
 
-/// Reads `{"name", "source", "package"?}` from the buffer; `package` is true for a file of an npm package. The answer is in
-/// the buffer then, and its length is returned. It is one of:
-/// - `{"source", "imports", "dynamic", "free", "lines"?}`; `imports` has the names that are imported, by specifier, `dynamic` the
-///   calls of `import()`: `{"specifier"?, "line", "column"}`, and `free` the names that nothing defines:
-///   `{"name", "line", "column", "is_asked"}`;
-/// - `{"source", "dynamic", "free", "commonjs": {"requires", "exports", "passes_on"}}` for a CommonJS module: specifiers, names,
-///   and the specifiers of modules whose exports are exported too;
+/// Reads `{"name", "source", "package"?}` from the buffer; `package` is true for a file of an npm
+/// package. The answer is in the buffer then, and its length is returned. It is one of:
+/// - `{"source", "imports", "dynamic", "free", "lines"?}`; `imports` has the names that are
+///   imported, by specifier, `dynamic` the calls of `import()`: `{"specifier"?, "line", "column"}`,
+///   and `free` the names that nothing defines: `{"name", "line", "column", "is_asked"}`;
+/// - `{"source", "dynamic", "free", "commonjs": {"requires", "exports", "passes_on"}}` for a
+///   CommonJS module: specifiers, names, and the specifiers of modules whose exports are exported
+///   too;
 /// - `{"faults": [{"message", "line", "column"}]}`.
 #[unsafe(no_mangle)]
 extern "C" fn toolcell_js_evaluate() -> u32 {

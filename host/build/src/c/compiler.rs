@@ -1,4 +1,5 @@
-//! Finds a C compiler for WebAssembly: Zig of a version that is known to work, or clang with the WASI libc.
+//! Finds a C compiler for WebAssembly: Zig of a version that is known to work, or clang with the
+//! WASI libc.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,8 @@ pub(crate) const PACKAGE: &str = "ziglang==0.17.1";
 const VERSIONS: [(u32, u32); 2] = [(0, 14), (0, 17)];
 /// Bytes of the stack: that of a Rust tool.
 const STACK: &str = "-Wl,-z,stack-size=1048576";
-/// What every compiler gets. The warnings that are errors are those of code whose behaviour is undefined.
+/// What every compiler gets. The warnings that are errors are those of code whose behaviour is
+/// undefined.
 const ARGUMENTS: [&str; 23] = [
     "-mexec-model=reactor",
     "-std=gnu17",
@@ -22,7 +24,8 @@ const ARGUMENTS: [&str; 23] = [
     "-gline-tables-only",
     // Zig would take assertions out.
     "-UNDEBUG",
-    // A failed allocation that is not checked would be written to address 0, which is ordinary memory.
+    // A failed allocation that is not checked would be written to address 0, which is ordinary
+    // memory.
     "-Dmalloc=tc_malloc",
     "-Dcalloc=tc_calloc",
     "-Drealloc=tc_realloc",
@@ -55,8 +58,8 @@ pub(super) struct Compiler {
 }
 
 impl Compiler {
-    /// The first one of: Zig of the project's `.venv`, of `PATH`, of `python3`; clang of `PATH`. The hint has the
-    /// folder as it was typed.
+    /// The first one of: Zig of the project's `.venv`, of `PATH`, of `python3`; clang of `PATH`.
+    /// The hint has the folder as it was typed.
     pub(super) fn find(folder: &Path, typed: &Path, scratch: &Scratch) -> Result<Self, Error> {
         Self::find_on(
             std::env::var_os("PATH").as_deref().unwrap_or_default(),
@@ -184,8 +187,8 @@ mod tests {
         assert!(page.expect("a page").contains(&command), "{command}");
     }
 
-    /// Each function of the SDK that ends the call where no memory is left is what the author's files call, and calls the
-    /// function of the C library itself.
+    /// Each function of the SDK that ends the call where no memory is left is what the author's
+    /// files call, and calls the function of the C library itself.
     #[test]
     fn exhausted_memory_ends_a_call_of_c_in_each_function_that_allocates() {
         let names =

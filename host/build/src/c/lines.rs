@@ -1,7 +1,7 @@
 //! The debug information of a compiled module, reduced to the author's own files.
 //!
-//! Zig's libraries have a megabyte of debug information, with paths of the machine that they were built on. What is left is
-//! small, and it is the same in every folder.
+//! Zig's libraries have a megabyte of debug information, with paths of the machine that they were
+//! built on. What is left is small, and it is the same in every folder.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -82,8 +82,8 @@ fn reduced(
     Ok(kept)
 }
 
-/// The lines of the unit with paths from the folder. Other files are headers of the SDK and of the C library, which have
-/// their names alone.
+/// The lines of the unit with paths from the folder. Other files are headers of the SDK and of the
+/// C library, which have their names alone.
 fn relative(unit: &mut ConvertUnit<'_, Reader<'_>>, folder: &Path) -> ConvertResult<LineProgram> {
     let old = &unit.unit.line_program;
     let here = LineString::String(HERE.to_vec());

@@ -1,4 +1,5 @@
-//! The sections of a core module that a component needs: the names of functions, and the lines of the author's files.
+//! The sections of a core module that a component needs: the names of functions, and the lines of
+//! the author's files.
 //!
 //! Functions of the SDK are named after it: the host leaves those out of a backtrace.
 
@@ -18,8 +19,8 @@ const PREFIXES: [&str; 5] =
 /// Functions of the SDK that the compiler does not merge into others.
 const STATIC: [&str; 3] = ["raise_in_parts", "out_of_memory", "parsed"];
 
-/// The module without custom sections, but with the names of its functions and the lines of the author's
-/// files, these in this folder.
+/// The module without custom sections, but with the names of its functions and the lines of the
+/// author's files, these in this folder.
 pub(super) fn only_needed(
     module: &[u8],
     folder: &Path,
@@ -53,7 +54,8 @@ pub(super) fn only_needed(
     Ok(kept.finish())
 }
 
-/// The module without the section that tells what made it: the language of the adapter is not that of the tool.
+/// The module without the section that tells what made it: the language of the adapter is not that
+/// of the tool.
 pub(super) fn without_producers(module: &[u8]) -> Result<Vec<u8>, Error> {
     let mut kept = Module::new();
     for payload in Parser::new(0).parse_all(module) {

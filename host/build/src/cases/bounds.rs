@@ -1,7 +1,8 @@
 //! Bounds a text of YAML before it becomes values.
 //!
-//! In: a text. Out: nothing, or why the text is refused. The reader that makes the values takes time that grows with the
-//! square of the depth, and repeats for an alias all that the alias stands for. The parser used here does neither.
+//! In: a text. Out: nothing, or why the text is refused. The reader that makes the values takes
+//! time that grows with the square of the depth, and repeats for an alias all that the alias stands
+//! for. The parser used here does neither.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +16,8 @@ const MAX_DEPTH: usize = 128;
 /// The message of the parser's own bound on depth, which is higher and comes before the events.
 const RECURSION: &str = "recursion limit exceeded";
 
-/// Refuses a text that is no YAML, nests deeper than [`MAX_DEPTH`] levels, or has more than [`MAX_FILE`] bytes with its aliases
-/// written out.
+/// Refuses a text that is no YAML, nests deeper than [`MAX_DEPTH`] levels, or has more than
+/// [`MAX_FILE`] bytes with its aliases written out.
 pub(super) fn check(text: &str) -> Result<(), String> {
     if !stands(Defence::CasesBounds) {
         return Ok(());
@@ -25,7 +26,8 @@ pub(super) fn check(text: &str) -> Result<(), String> {
         Err(format!("{problem} at line {} column {}", at.line(), at.col() + 1))
     };
     let too_deep = format!("it nests deeper than {MAX_DEPTH} levels");
-    // Bytes up to here with aliases written out, those of each anchor, and the anchor and the beginning of what is open.
+    // Bytes up to here with aliases written out, those of each anchor, and the anchor and the
+    // beginning of what is open.
     let (mut bytes, mut anchors, mut open) = (0, BTreeMap::new(), Vec::new());
     for event in Parser::new_from_str(text) {
         let (event, span) = match event {

@@ -49,7 +49,8 @@ pub struct Case {
     /// Keys that exist before the call: a text as it is, everything else as JSON.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kv: BTreeMap<String, Value>,
-    /// Other tools that the tool can call, and how their calls end. Each can be used more than once.
+    /// Other tools that the tool can call, and how their calls end. Each can be used more than
+    /// once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<OtherTool>,
     /// The time at the start of the call, as in RFC 3339.
@@ -128,7 +129,8 @@ pub struct Exchange {
 pub struct OtherTool {
     /// The tool's name.
     pub name: String,
-    /// The arguments of the calls that are answered so. `None` for all calls that no answer before this one fits.
+    /// The arguments of the calls that are answered so. `None` for all calls that no answer before
+    /// this one fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
     /// `ok` with this value.
@@ -201,7 +203,8 @@ pub struct Expect {
     /// The message of a tool error or a refusal contains this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_contains: Option<String>,
-    /// The message of a tool error or a refusal, with the source lines of a trap, is one that this matches.
+    /// The message of a tool error or a refusal, with the source lines of a trap, is one that this
+    /// matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_matches: Option<Pattern>,
 }
@@ -257,7 +260,8 @@ pub struct Budget {
     pub time_ms: Option<u64>,
 }
 
-/// The files of cases of a project: `cases.yaml`, `cases.yml`, `cases.json`, and all files of these kinds in `cases/`.
+/// The files of cases of a project: `cases.yaml`, `cases.yml`, `cases.json`, and all files of these
+/// kinds in `cases/`.
 ///
 /// # Errors
 /// [`ErrorKind::Cases`] if there is none.
@@ -306,7 +310,8 @@ fn is_yaml(path: &Path) -> bool {
 /// Reads a file of cases: JSON if its name ends in `.json`, else YAML.
 ///
 /// # Errors
-/// [`ErrorKind::File`] if it cannot be read, [`ErrorKind::Cases`] if it has a fault: the message says where.
+/// [`ErrorKind::File`] if it cannot be read, [`ErrorKind::Cases`] if it has a fault: the message
+/// says where.
 pub fn read(path: &Path) -> Result<Suite, Error> {
     let size = fs::metadata(path).map_err(|error| Error::file("read", path, &error))?.len();
     let fault = |problem: String, hint: &str| {
@@ -357,7 +362,8 @@ fn parse(path: &Path, text: &str) -> Result<Suite, String> {
     }
 }
 
-/// Writes the endings of the cases with these numbers into the file, which was read as `suite` but for them.
+/// Writes the endings of the cases with these numbers into the file, which was read as `suite` but
+/// for them.
 pub(super) fn bless(path: &Path, suite: &Suite, blessed: &[usize]) -> Result<(), Error> {
     let text = fs::read_to_string(path).map_err(|error| Error::file("read", path, &error))?;
     let endings: Vec<_> = blessed
@@ -365,7 +371,8 @@ pub(super) fn bless(path: &Path, suite: &Suite, blessed: &[usize]) -> Result<(),
         .filter_map(|number| Some((*number, suite.cases.get(*number)?.expect.as_ref()?)))
         .collect();
     let written = with_endings(&text, &endings);
-    // Only what reads as it should is written: the file can have changed since, or refer to its cases from elsewhere.
+    // Only what reads as it should is written: the file can have changed since, or refer to its
+    // cases from elsewhere.
     let Some(written) = written.filter(|written| parse(path, written).as_ref() == Ok(suite)) else {
         let message = format!(
             "{}: the endings that were seen cannot be written into the text",

@@ -1,7 +1,8 @@
-//! Calls the tools of a component with arguments made from their schemas, and tells the smallest ones at which a tool fails.
+//! Calls the tools of a component with arguments made from their schemas, and tells the smallest
+//! ones at which a tool fails.
 //!
-//! A failure is an ending that no tool chooses: a trap, a panic, a timeout, a value that its own schema forbids. An error that the
-//! tool returns is none, and a refusal neither.
+//! A failure is an ending that no tool chooses: a trap, a panic, a timeout, a value that its own
+//! schema forbids. An error that the tool returns is none, and a refusal neither.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -50,7 +51,8 @@ impl FuzzOptions {
 pub struct FuzzReport {
     /// The tool's name.
     pub tool: String,
-    /// Calls with generated arguments. Fewer than were asked for if nothing was found that fits the tool's schema.
+    /// Calls with generated arguments. Fewer than were asked for if nothing was found that fits the
+    /// tool's schema.
     pub calls: usize,
     /// What the arguments were made from.
     pub seed: u64,
@@ -69,7 +71,8 @@ pub struct FuzzFailure {
     pub reason: String,
     /// The host's message.
     pub message: String,
-    /// Where it failed in the author's files, innermost first, where the component has debug information.
+    /// Where it failed in the author's files, innermost first, where the component has debug
+    /// information.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<SourceLine>,
     /// The smallest arguments that were found.
@@ -77,8 +80,9 @@ pub struct FuzzFailure {
 }
 
 impl Cases {
-    /// Calls each tool with arguments made from its schema. A tool is granted what it declares as needs, its secrets have a
-    /// placeholder as their value, requests are not answered, and each call has a store of its own.
+    /// Calls each tool with arguments made from its schema. A tool is granted what it declares as
+    /// needs, its secrets have a placeholder as their value, requests are not answered, and each
+    /// call has a store of its own.
     ///
     /// # Errors
     /// As [`run`](Self::run).

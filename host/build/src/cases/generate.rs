@@ -1,6 +1,7 @@
 //! Makes values that a JSON Schema accepts, the unusual ones first of all.
 //!
-//! In: a schema of any shape and a source of random numbers. Out: a value that probably fits; the caller checks it.
+//! In: a schema of any shape and a source of random numbers. Out: a value that probably fits; the
+//! caller checks it.
 //! Invariants: ends for every schema, recursive ones included; the same seed makes the same values.
 
 use fastrand::Rng;

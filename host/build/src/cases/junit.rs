@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use super::{FuzzReport, Report};
 
-/// The report as JUnit XML: one suite, one test case for each case and one for the generated calls of each tool.
+/// The report as JUnit XML: one suite, one test case for each case and one for the generated calls
+/// of each tool.
 #[must_use]
 pub fn junit(report: &Report, fuzzed: &[FuzzReport]) -> String {
     let time: f64 = report.cases.iter().map(|case| case.time.as_secs_f64()).sum();

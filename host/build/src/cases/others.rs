@@ -1,7 +1,10 @@
-//! The other tools that a case's tool can call: each answers as the case says, and one of the same component as it is.
+//! The other tools that a case's tool can call: each answers as the case says, and one of the same
+//! component as it is.
 //!
-//! In: the answers of a case, and the component's tools. Out: an executor that knows them, and the grants to call them.
-//! Invariants: nothing else can be called; an answer of the case comes before a tool of the component.
+//! In: the answers of a case, and the component's tools. Out: an executor that knows them, and the
+//! grants to call them.
+//! Invariants: nothing else can be called; an answer of the case comes before a tool of the
+//! component.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +17,8 @@ use super::file::OtherTool;
 /// The pattern of a tool that calls whatever tools it is granted.
 const ANY_TOOL: &str = "*";
 
-/// An executor whose tools can call the tools of the case and those of their component. An error is a problem and a hint.
+/// An executor whose tools can call the tools of the case and those of their component. An error is
+/// a problem and a hint.
 pub(super) fn executor(answers: &[OtherTool], own: &[Tool]) -> Result<Executor, (String, String)> {
     let mut known = BTreeMap::<String, Vec<OtherTool>>::new();
     for answer in answers {
@@ -53,7 +57,8 @@ fn outcome(answers: &[OtherTool], arguments: &Value) -> Outcome {
     }
 }
 
-/// The rules for what a tool declares. They leave a tool its own rights: no rights bind native code.
+/// The rules for what a tool declares. They leave a tool its own rights: no rights bind native
+/// code.
 pub(super) fn rules(needs: &[Need], answers: &[OtherTool]) -> Result<Vec<InvokeRule>, String> {
     let mut names = Vec::new();
     for need in needs.iter().filter(|need| need.kind == "invoke") {

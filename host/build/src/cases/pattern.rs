@@ -5,7 +5,8 @@ use std::fmt;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-/// A regular expression, in the syntax of the crate `regex`. It matches a text that it matches a part of.
+/// A regular expression, in the syntax of the crate `regex`. It matches a text that it matches a
+/// part of.
 ///
 /// # Shape
 /// As JSON: a text.

@@ -1,6 +1,7 @@
 //! Writes endings into the text of a file of cases.
 //!
-//! In: the text of a file, as YAML or JSON, and the endings of some of its cases. Out: the text with these endings.
+//! In: the text of a file, as YAML or JSON, and the endings of some of its cases. Out: the text
+//! with these endings.
 //! Invariants: the rest of the text stays as it is, with its comments.
 
 use std::iter::Peekable;
@@ -46,7 +47,8 @@ impl Node {
     }
 }
 
-/// The text with the endings of the cases with these numbers. `None` if a case is not written out in the text.
+/// The text with the endings of the cases with these numbers. `None` if a case is not written out
+/// in the text.
 pub(super) fn with_endings(text: &str, endings: &[(usize, &Expect)]) -> Option<String> {
     let characters: Vec<char> = text.chars().collect();
     let begins = |event: &Event<'_>| {
@@ -71,8 +73,8 @@ pub(super) fn with_endings(text: &str, endings: &[(usize, &Expect)]) -> Option<S
 /// What replaces these characters.
 type Edit = (Range<usize>, String);
 
-/// What replaces which characters of a case, in the text's order. An ending of several lines keeps the members that still
-/// hold, and its comments.
+/// What replaces which characters of a case, in the text's order. An ending of several lines keeps
+/// the members that still hold, and its comments.
 fn edits(case: &Node, ending: &Expect, text: &[char]) -> Option<Vec<Edit>> {
     let Value::Object(ending) = serde_json::to_value(ending).ok()? else { return None };
     let Kind::Map { entries, in_braces } = &case.kind else { return None };
@@ -108,7 +110,8 @@ struct Members<'a> {
 }
 
 impl Members<'_> {
-    /// What makes them the new ones and those that are kept. What is the same stays as it is written.
+    /// What makes them the new ones and those that are kept. What is the same stays as it is
+    /// written.
     fn with(
         &self,
         mut new: Map<String, Value>,
@@ -151,7 +154,8 @@ impl Members<'_> {
         key.place.start..value.place.end.max(key.place.end)
     }
 
-    /// Another value after the same name. Where nothing is written, the value begins before the colon.
+    /// Another value after the same name. Where nothing is written, the value begins before the
+    /// colon.
     fn replaced(&self, key: &Node, value: &Node, new: &Value) -> Edit {
         let end = key.place.end;
         match self.next(end, ':') {
@@ -239,7 +243,8 @@ impl Members<'_> {
     }
 }
 
-/// Where the brace after the last value of a collection ends: the parser says so only if no comma is before it.
+/// Where the brace after the last value of a collection ends: the parser says so only if no comma
+/// is before it.
 fn closed(text: &[char], mut from: usize) -> Option<usize> {
     while let Some((place, ',')) = written_after(text, from) {
         from = place + 1;
@@ -297,7 +302,8 @@ impl<'e, I: Iterator<Item = (Event<'e>, Span)>> Reader<'_, I> {
         Some(Node { place: start..end - spaces, column, kind })
     }
 
-    /// The values of a collection that has begun, and where it ends: without braces, with its last value.
+    /// The values of a collection that has begun, and where it ends: without braces, with its last
+    /// value.
     fn items(&mut self, start: usize, in_braces: bool) -> Option<(Vec<Node>, usize)> {
         let mut items: Vec<Node> = Vec::new();
         while !matches!(self.events.peek()?.0, Event::SequenceEnd | Event::MappingEnd) {

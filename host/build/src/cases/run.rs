@@ -30,8 +30,9 @@ const CALL: &str = "call-1";
 pub struct Options {
     /// Only cases whose name contains this.
     pub filter: Option<String>,
-    /// Writes the ending that was seen into the file, where it was not as expected. The rest of the file stays. A case over
-    /// its budget fails all the same: how much it may use is for its author to change.
+    /// Writes the ending that was seen into the file, where it was not as expected. The rest of the
+    /// file stays. A case over its budget fails all the same: how much it may use is for its author
+    /// to change.
     pub bless: bool,
     /// Adds what the cases cover to the report.
     pub coverage: bool,
@@ -55,7 +56,8 @@ pub struct Cases {
 }
 
 impl Cases {
-    /// Reads the component and the files of cases. `engine` says where components are compiled and cached.
+    /// Reads the component and the files of cases. `engine` says where components are compiled and
+    /// cached.
     ///
     /// # Errors
     /// [`ErrorKind::File`] and [`ErrorKind::Cases`].
@@ -63,7 +65,8 @@ impl Cases {
         let bytes = fs::read(component).map_err(|error| Error::file("read", component, &error))?;
         let files: Result<_, Error> =
             files.iter().map(|path| Ok((path.clone(), file::read(path)?))).collect();
-        // A case has no neighbour: on threads of less urgency, a busy machine would end it at its time limit.
+        // A case has no neighbour: on threads of less urgency, a busy machine would end it at its
+        // time limit.
         let engine = engine
             .isolation(Isolation::Strict)
             .optimise(Optimise::Never)
@@ -84,8 +87,9 @@ impl Cases {
     /// Runs the cases, one after the other.
     ///
     /// # Errors
-    /// [`ErrorKind::Cases`] for a case that cannot be run, for instance of an unknown tool; [`ErrorKind::Source`] if the
-    /// component cannot be loaded. A case that ends otherwise than expected is part of the report.
+    /// [`ErrorKind::Cases`] for a case that cannot be run, for instance of an unknown tool;
+    /// [`ErrorKind::Source`] if the component cannot be loaded. A case that ends otherwise than
+    /// expected is part of the report.
     ///
     /// # Cancel safety
     /// May be dropped. Then no file was changed.
@@ -205,7 +209,8 @@ impl Cases {
         })
     }
 
-    /// The author's places of a trap. The component is the author's own, so reading its debug information needs no bounds.
+    /// The author's places of a trap. The component is the author's own, so reading its debug
+    /// information needs no bounds.
     pub(super) fn lines(&self, result: &CallResult) -> Vec<SourceLine> {
         if let CallResult::ToolError(ToolError::HandlerRaised(raised)) = result {
             source_lines(&self.component, &raised.frames)

@@ -7,8 +7,8 @@ const PLAIN: char = 'a';
 /// Items and characters that are taken out or replaced one by one.
 const MOST: usize = 20;
 
-/// Values that are one step simpler, the simplest first: shorter ones, and after those ones that are as short and plainer. None
-/// of them has a longer text.
+/// Values that are one step simpler, the simplest first: shorter ones, and after those ones that
+/// are as short and plainer. None of them has a longer text.
 pub(super) fn simpler(value: &Value) -> Vec<Value> {
     match value {
         Value::Null => Vec::new(),

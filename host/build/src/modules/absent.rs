@@ -17,7 +17,8 @@ const PRESENT: &str = "AbortController AbortSignal AggregateError Array ArrayBuf
     queueMicrotask self setImmediate setInterval setTimeout structuredClone undefined unescape";
 /// Names that a CommonJS module has besides.
 const COMMON_JS: [&str; 3] = ["exports", "module", "require"];
-/// Names and their replacements. Of packages only these are told: what else they use may be for another place.
+/// Names and their replacements. Of packages only these are told: what else they use may be for
+/// another place.
 const INSTEAD: [(&str, &str); 16] = [
     ("require", "use import"),
     ("Buffer", "use Uint8Array, TextEncoder, TextDecoder, btoa and atob"),
@@ -37,7 +38,8 @@ const INSTEAD: [(&str, &str); 16] = [
     ("process", "take settings as arguments, and secrets by secrets.get of toolcell"),
 ];
 
-/// The name of which one runtime has the object. A method with options that only this one honours counts as a use of it.
+/// The name of which one runtime has the object. A method with options that only this one honours
+/// counts as a use of it.
 const INTL: &str = "Intl";
 
 /// The names and imports that were found.

@@ -1,7 +1,8 @@
 //! Writes a CommonJS module of a package as ECMAScript modules.
 //!
-//! Each becomes two: one has the source in a function, `$require`, which evaluates it when it is first called, as Node does;
-//! the other, its front, calls this function and exports what the source assigned to `exports`.
+//! Each becomes two: one has the source in a function, `$require`, which evaluates it when it is
+//! first called, as Node does; the other, its front, calls this function and exports what the
+//! source assigned to `exports`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,8 +23,8 @@ pub(super) fn front(name: &str) -> String {
     format!("{name}//import")
 }
 
-/// For each CommonJS module that an ECMAScript module imports, the names that its front exports: those that its text exports,
-/// and those that are imported.
+/// For each CommonJS module that an ECMAScript module imports, the names that its front exports:
+/// those that its text exports, and those that are imported.
 ///
 /// # Errors
 /// [`ErrorKind::Source`] if there are more than [`MAX_NAMES`].
@@ -89,7 +90,8 @@ fn exported<'f>(files: &'f BTreeMap<String, File>, name: &'f str) -> BTreeSet<&'
     names
 }
 
-/// The module with the source in a function. What comes before the source is in its first line, so that lines remain.
+/// The module with the source in a function. What comes before the source is in its first line, so
+/// that lines remain.
 pub(super) fn module(
     name: &str,
     source: &str,

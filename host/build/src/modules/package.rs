@@ -25,7 +25,8 @@ pub(super) struct Package {
     is_native: bool,
 }
 
-/// Members of a package that builds or fetches an addon. Source: npm, `package.json`; node-pre-gyp; node-gyp-build.
+/// Members of a package that builds or fetches an addon. Source: npm, `package.json`; node-pre-gyp;
+/// node-gyp-build.
 const NATIVE: [&str; 2] = ["gypfile", "binary"];
 /// Dependencies that load one.
 const LOADERS: [&str; 5] =
@@ -119,8 +120,8 @@ impl Package {
         mapped(&self.imports, specifier, wanted)
     }
 
-    /// The main files, the preferred one first. For `require`, a module with CommonJS is preferred: it gives what was
-    /// assigned to its exports.
+    /// The main files, the preferred one first. For `require`, a module with CommonJS is preferred:
+    /// it gives what was assigned to its exports.
     pub(super) fn mains(&self, wanted: Wanted) -> impl Iterator<Item = &str> {
         let browser = if let Browser::Main(main) = &self.browser { Some(main) } else { None };
         let [first, second] = match wanted {

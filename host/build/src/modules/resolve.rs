@@ -1,7 +1,7 @@
 //! What a specifier means: a file of the project, or of a package in `node_modules`.
 //!
-//! Packages are resolved as bundlers do for browsers, because a tool has no Node. Invariant: a file that is found is in the
-//! project's folder, links followed.
+//! Packages are resolved as bundlers do for browsers, because a tool has no Node. Invariant: a file
+//! that is found is in the project's folder, links followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -318,7 +318,8 @@ impl<'p> Resolver<'p> {
         }
     }
 
-    /// The file of a package that `path` means: itself, with an ending, or the main file of a folder.
+    /// The file of a package that `path` means: itself, with an ending, or the main file of a
+    /// folder.
     fn package_file(&mut self, path: &str, wanted: Wanted) -> Result<Option<String>, Error> {
         if let Some(found) = self.with_ending(path) {
             return Ok(Some(found));

@@ -1,9 +1,10 @@
 //! Runs a compiler that runs the author's source, which may never end.
 //!
 //! In: a program, and how long it may take. Out: its output, or none if it took longer.
-//! Invariants: no process of it is left when this one goes on, and none when this one ends, whatever ends it. The program
-//! has a process group of its own. A shell in that group reads a pipe that this process alone can write to, and does not:
-//! when the pipe is closed, as the system does at a process's end, the shell kills the group.
+//! Invariants: no process of it is left when this one goes on, and none when this one ends,
+//! whatever ends it. The program has a process group of its own. A shell in that group reads a pipe
+//! that this process alone can write to, and does not: when the pipe is closed, as the system does
+//! at a process's end, the shell kills the group.
 
 use std::ffi::OsStr;
 use std::io;
@@ -28,7 +29,8 @@ pub(super) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// The output of a [`command`]. None if it did not end in this time: then it is killed, with all that it started.
+/// The output of a [`command`]. None if it did not end in this time: then it is killed, with all
+/// that it started.
 pub(super) fn output(command: &mut Command, most: Duration) -> io::Result<Option<Output>> {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;

@@ -1,4 +1,5 @@
-//! The functions of a core module that can be called: from its exports, its start function, its tables and its globals.
+//! The functions of a core module that can be called: from its exports, its start function, its
+//! tables and its globals.
 
 use wasmparser::{
     ConstExpr, ElementItems, FunctionBody, Operator, OperatorsReader, Parser, Payload,

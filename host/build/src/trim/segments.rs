@@ -1,11 +1,12 @@
 //! The data of a core module in fewer segments.
 //!
-//! A snapshot has one for each run of bytes that are not zero. The head of a segment takes more bytes than a short run of
-//! zeros: two segments with no more between them become one.
+//! A snapshot has one for each run of bytes that are not zero. The head of a segment takes more
+//! bytes than a short run of zeros: two segments with no more between them become one.
 
 use wasmparser::{DataKind, DataSectionReader, Operator};
 
-/// Bytes of a segment's head, where its place has four bytes: flags, an instruction with the place, its end, a length.
+/// Bytes of a segment's head, where its place has four bytes: flags, an instruction with the place,
+/// its end, a length.
 const HEAD: usize = 8;
 
 /// Bytes at a place in the first memory.
@@ -14,7 +15,8 @@ pub(super) struct Segment {
     pub(super) bytes: Vec<u8>,
 }
 
-/// What a data section has: so many segments without a place first, which are empty, and then these. `None` if it has others.
+/// What a data section has: so many segments without a place first, which are empty, and then
+/// these. `None` if it has others.
 pub(super) fn joined(
     section: DataSectionReader<'_>,
 ) -> wasmparser::Result<Option<(usize, Vec<Segment>)>> {

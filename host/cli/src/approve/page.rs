@@ -1,7 +1,9 @@
-//! The page that a person reads before the question: configuration, components, grants, and the warnings at its end.
+//! The page that a person reads before the question: configuration, components, grants, and the
+//! warnings at its end.
 //!
-//! Invariants: everything that an approval covers is on it, or it is said to be cut; a new component is shown as `inspect`
-//! shows it, with what that leaves out below; the warnings are its last lines, right above the question.
+//! Invariants: everything that an approval covers is on it, or it is said to be cut; a new
+//! component is shown as `inspect` shows it, with what that leaves out below; the warnings are its
+//! last lines, right above the question.
 
 use toolcell::names;
 
@@ -108,7 +110,8 @@ impl Matter<'_> {
         found
     }
 
-    /// What the tools' names for things stand for on this machine, and limits that are not the defaults.
+    /// What the tools' names for things stand for on this machine, and limits that are not the
+    /// defaults.
     pub(super) fn given(&self, chosen: &config::Chosen<'_>) -> Vec<Vec<String>> {
         let grants = chosen.grants();
         let row = |kind: &str, name: &str, what: String| {
@@ -166,7 +169,8 @@ impl Seen<'_> {
                     self.name
                 ));
             }
-            // A language runtime has imports for whatever a tool may use: they are not the author's.
+            // A language runtime has imports for whatever a tool may use: they are not the
+            // author's.
             let is_authors = import.starts_with("toolcell:")
                 && inspect::brought_by(&self.contents, &import).is_none();
             (is_declared && !barring.contains(&import) && is_authors).then(|| {

@@ -10,8 +10,9 @@ use crate::units::{Time, number, whole};
 
 /// Make a small project with one working tool
 ///
-/// The project has the tool's source, its cases, a README and what an editor needs to know. JavaScript and TypeScript need no
-/// other program; Python needs componentize-py, Rust needs cargo and the target `wasm32-wasip2`, and C needs Zig or clang.
+/// The project has the tool's source, its cases, a README and what an editor needs to know.
+/// JavaScript and TypeScript need no other program; Python needs componentize-py, Rust needs cargo
+/// and the target `wasm32-wasip2`, and C needs Zig or clang.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -35,13 +36,15 @@ pub(crate) struct NewArgs {
 
 /// Build the component of a project
 ///
-/// JavaScript and TypeScript: the build evaluates `src/tool.js` or `src/tool.ts`, and the files that it imports, once.
-/// Each call begins with the state after this evaluation. Types are stripped, not checked. Python: componentize-py
-/// loads `tool.py` or `src/tool.py` once. Rust: cargo builds the crate. C: Zig or clang compiles the C files of the
-/// folder of `tool.c`. The component is `NAME.wasm` in the project's folder, where NAME is the name of the folder.
+/// JavaScript and TypeScript: the build evaluates `src/tool.js` or `src/tool.ts`, and the files
+/// that it imports, once. Each call begins with the state after this evaluation. Types are
+/// stripped, not checked. Python: componentize-py loads `tool.py` or `src/tool.py` once. Rust:
+/// cargo builds the crate. C: Zig or clang compiles the C files of the folder of `tool.c`. The
+/// component is `NAME.wasm` in the project's folder, where NAME is the name of the folder.
 ///
-/// componentize-py, cargo and the C compiler run natively, with your rights: build only what you trust. Of your environment
-/// they get a short list of variables, without credentials (docs/security.md). JavaScript and TypeScript need no such program.
+/// componentize-py, cargo and the C compiler run natively, with your rights: build only what you
+/// trust. Of your environment they get a short list of variables, without credentials
+/// (docs/security.md). JavaScript and TypeScript need no such program.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -57,17 +60,18 @@ pub(crate) struct BuildArgs {
     /// Write the component to this file
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
-    /// Print one JSON object instead: {"component", "bytes", "language", "tools"?, "warnings"?, "seconds"}
+    /// Print one JSON object instead: {"component", "bytes", "language", "tools"?, "warnings"?,
+    /// "seconds"}
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 /// Build a project and run its cases
 ///
-/// Cases are in `cases.yaml`, `cases.json` or the folder `cases`. A case is a call with the answers to its requests,
-/// its secrets, stored keys and time, and the expected ending. The tool is granted what it declares as needs. Requests
-/// are answered from the case only: nothing leaves the machine. The build runs native programs, as `toolcell build --help`
-/// says.
+/// Cases are in `cases.yaml`, `cases.json` or the folder `cases`. A case is a call with the answers
+/// to its requests, its secrets, stored keys and time, and the expected ending. The tool is granted
+/// what it declares as needs. Requests are answered from the case only: nothing leaves the machine.
+/// The build runs native programs, as `toolcell build --help` says.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -91,8 +95,8 @@ pub(crate) struct TestArgs {
     /// Test this component, and build none
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) component: Option<PathBuf>,
-    /// What the component is used as. `functions`: each exported function is a tool. `command`: the program is one tool,
-    /// with the name of its file
+    /// What the component is used as. `functions`: each exported function is a tool. `command`: the
+    /// program is one tool, with the name of its file
     #[arg(long = "as", value_name = "KIND", value_parser = ["functions", "command"], requires = "component")]
     pub(crate) kind: Option<String>,
     /// Run the cases whose name contains this
@@ -113,7 +117,8 @@ pub(crate) struct TestArgs {
     /// Make the arguments of `--fuzz` from this number: the same one makes the same arguments
     #[arg(long, value_name = "NUMBER", value_parser = number, default_value_t = 0, requires = "fuzz")]
     pub(crate) fuzz_seed: u64,
-    /// Print one JSON object instead: {"passed", "failed", "blessed", "cases", "coverage"?, "fuzz"?}
+    /// Print one JSON object instead: {"passed", "failed", "blessed", "cases", "coverage"?,
+    /// "fuzz"?}
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -11,15 +11,16 @@ use crate::units::whole;
 
 /// Make many calls and print a message for each
 ///
-/// The calls run side by side, each in a cell of its own. The messages are in the order of the calls, and a call that fails
-/// has a message too. If the list cannot be read, or two calls have the same id, no call runs.
+/// The calls run side by side, each in a cell of its own. The messages are in the order of the
+/// calls, and a call that fails has a message too. If the list cannot be read, or two calls have
+/// the same id, no call runs.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = HELP)]
 pub(crate) struct BatchArgs {
     /// The components, by name or by file [default: all of `toolcell.toml`]
     ///
-    /// Two components with a tool of the same name are an error. Without names, a component that lacks a grant is left out
-    /// with a warning, if there are other components.
+    /// Two components with a tool of the same name are an error. Without names, a component that
+    /// lacks a grant is left out with a warning, if there are other components.
     #[arg(value_name = "COMPONENT", value_hint = ValueHint::FilePath, add = complete::components())]
     pub(crate) components: Vec<PathBuf>,
     /// The file of the calls, in our form or a provider's; `-` for standard input
@@ -66,8 +67,8 @@ pub(crate) struct BatchArgs {
     /// The tenant that the calls are for; its section in `toolcell.toml` narrows what they can use
     #[arg(long, value_name = "NAME", help_heading = "Context")]
     pub(crate) tenant: Option<String>,
-    /// The context of the calls: an object with any of session_id, request_id, thread_id, run_id, tenant, metadata,
-    /// attempt
+    /// The context of the calls: an object with any of session_id, request_id, thread_id, run_id,
+    /// tenant, metadata, attempt
     #[arg(hide_short_help = true, long, value_name = "JSON", help_heading = "Context")]
     pub(crate) context: Option<String>,
 }

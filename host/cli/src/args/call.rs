@@ -12,7 +12,8 @@ use crate::built::HERE;
 pub(crate) struct CallArgs {
     /// The component: its name in `toolcell.toml`, its file, or the folder of its project
     ///
-    /// `.` is the component that was built in this folder or, if there is none, the only component of `toolcell.toml`.
+    /// `.` is the component that was built in this folder or, if there is none, the only component
+    /// of `toolcell.toml`.
     #[arg(default_value = HERE, value_hint = ValueHint::FilePath, add = complete::components())]
     pub(crate) component: PathBuf,
     /// The tool's name; not needed for a component with one tool

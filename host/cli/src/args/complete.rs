@@ -1,7 +1,8 @@
 //! Names that a shell completes: the components of `toolcell.toml`, and the tools of a component.
 //!
 //! In: the command line so far, from the shell. Out: names.
-//! Invariants: nothing is compiled and nothing is printed; a configuration that cannot be read has no names.
+//! Invariants: nothing is compiled and nothing is printed; a configuration that cannot be read has
+//! no names.
 //! Not here: commands and options, which the parser knows, and files.
 
 use std::ffi::{OsStr, OsString};

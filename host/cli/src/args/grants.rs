@@ -11,12 +11,14 @@ use crate::built::HERE;
 /// Grants for development.
 #[derive(Debug, clap::Args)]
 pub(crate) struct GrantArgs {
-    /// For development: grant this to a component that no configuration names; may be repeated. KIND is `http`,
-    /// `directory`, `variable`, `secret`, `reveal`, `kv`, `invoke` or `scratch`; RULE is as in `toolcell.toml`
+    /// For development: grant this to a component that no configuration names; may be repeated.
+    /// KIND is `http`, `directory`, `variable`, `secret`, `reveal`, `kv`, `invoke` or `scratch`;
+    /// RULE is as in `toolcell.toml`
     #[arg(long = "grant", value_name = "KIND=RULE")]
     pub(crate) rules: Vec<String>,
-    /// What a component is used as. `functions`: each exported function is a tool. `command`: the program is one tool.
-    /// Only for a component that no configuration names and that does not describe its tools itself
+    /// What a component is used as. `functions`: each exported function is a tool. `command`: the
+    /// program is one tool. Only for a component that no configuration names and that does not
+    /// describe its tools itself
     #[arg(long = "as", value_name = "KIND", value_parser = ["functions", "command"])]
     pub(crate) kind: Option<String>,
 }
@@ -34,17 +36,19 @@ impl GrantArgs {
 
 /// Show what is new or changed in the components of `toolcell.toml`, and approve it
 ///
-/// A component of the configuration is used only in the form that was approved. `toolcell.lock`, beside the
-/// configuration, records that form: the definitions of its tools, its imports, its digest. Keep this file under
-/// version control. A new component is shown as `inspect` shows it, a changed one as a difference. The effective grants
-/// follow, then the warnings. If you answer yes, the lock is written.
+/// A component of the configuration is used only in the form that was approved. `toolcell.lock`,
+/// beside the configuration, records that form: the definitions of its tools, its imports, its
+/// digest. Keep this file under version control. A new component is shown as `inspect` shows it, a
+/// changed one as a difference. The effective grants follow, then the warnings. If you answer yes,
+/// the lock is written.
 ///
-/// A configuration that was found, not named with `--config`, is approved together with its components, for this user.
-/// A change of comments, white space or the order of keys needs no new approval; any other change does. A component
-/// that no configuration names needs no approval: it has only the grants that you type with `--grant`.
+/// A configuration that was found, not named with `--config`, is approved together with its
+/// components, for this user. A change of comments, white space or the order of keys needs no new
+/// approval; any other change does. A component that no configuration names needs no approval: it
+/// has only the grants that you type with `--grant`.
 ///
-/// Approval covers exactly what was shown. If the page is too long for a terminal, or standard output is not a terminal, read
-/// `--json` and approve with `--yes`.
+/// Approval covers exactly what was shown. If the page is too long for a terminal, or standard
+/// output is not a terminal, read `--json` and approve with `--yes`.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -58,23 +62,26 @@ pub(crate) struct ApproveArgs {
     /// The components, by name in `toolcell.toml`; default: all of them
     #[arg(value_name = "NAME")]
     pub(crate) components: Vec<String>,
-    /// Approve without a question. Required without a terminal, or if there are more than 2000 lines to approve
+    /// Approve without a question. Required without a terminal, or if there are more than 2000
+    /// lines to approve
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Print one JSON object instead, without a question: nothing is approved unless `--yes` is given too
+    /// Print one JSON object instead, without a question: nothing is approved unless `--yes` is
+    /// given too
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 /// Make the previously approved version of a component current again
 ///
-/// The state directory keeps the last eight approved versions of each component. The version before the current one
-/// becomes current: in `toolcell.lock`, and as the component's file. If the file is missing, or is a version that was never
-/// approved, the current version is put back in its place first, and a copy of the other file is kept beside it. A second
-/// rollback goes back one version more. To go forward, put the newer file in place and run `toolcell approve`.
+/// The state directory keeps the last eight approved versions of each component. The version before
+/// the current one becomes current: in `toolcell.lock`, and as the component's file. If the file is
+/// missing, or is a version that was never approved, the current version is put back in its place
+/// first, and a copy of the other file is kept beside it. A second rollback goes back one version
+/// more. To go forward, put the newer file in place and run `toolcell approve`.
 ///
-/// The versions are those that you approved or used on this machine. The demands of `toolcell.toml`, a signature or a digest,
-/// apply to an earlier version too.
+/// The versions are those that you approved or used on this machine. The demands of
+/// `toolcell.toml`, a signature or a digest, apply to an earlier version too.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -93,12 +100,13 @@ pub(crate) struct RollbackArgs {
 
 /// Validate `toolcell.toml` and show the effective grants of each tool
 ///
-/// Prints all errors at once, each with its line. Then loads every component and prints the effective grants of each
-/// tool, for each tenant: what the tool declares, reduced to what the file grants, then reduced by the sections of the
-/// tool and the tenant. If no tool of a component declares needs, each tool gets everything that the component is
-/// granted. If any tool declares needs, a tool without needs gets nothing. Also prints what a tool declares and is not
-/// granted, rules that allow nothing, and secrets without a value. Waits until the components are optimised, so that
-/// later commands start faster.
+/// Prints all errors at once, each with its line. Then loads every component and prints the
+/// effective grants of each tool, for each tenant: what the tool declares, reduced to what the file
+/// grants, then reduced by the sections of the tool and the tenant. If no tool of a component
+/// declares needs, each tool gets everything that the component is granted. If any tool declares
+/// needs, a tool without needs gets nothing. Also prints what a tool declares and is not granted,
+/// rules that allow nothing, and secrets without a value. Waits until the components are optimised,
+/// so that later commands start faster.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -118,9 +126,10 @@ pub(crate) struct CheckArgs {
 
 /// Say whether a tool may do something, which rule decides, and what would allow it
 ///
-/// The decision is the same as in a call. The name of a host is looked up, because private networks are denied unless
-/// the grant names them; nothing is sent to the host. The rule that decides is shown with its line in `toolcell.toml`.
-/// Where no grant can help, the hint shows what the tool's author has to declare.
+/// The decision is the same as in a call. The name of a host is looked up, because private networks
+/// are denied unless the grant names them; nothing is sent to the host. The rule that decides is
+/// shown with its line in `toolcell.toml`. Where no grant can help, the hint shows what the tool's
+/// author has to declare.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "toolcell explain [OPTIONS] [COMPONENT] [TOOL] <REQUEST>",
@@ -140,7 +149,8 @@ The kind of the need may be in front, as in `filesystem read /data/x`.
 Exit status: 0 it is allowed, 21 it is denied, 2 bad usage, 1 anything else"
 )]
 pub(crate) struct ExplainArgs {
-    /// The component: its name in `toolcell.toml`, its file, or a folder [default: the component that was built in this folder]
+    /// The component: its name in `toolcell.toml`, its file, or a folder [default: the component
+    /// that was built in this folder]
     #[arg(value_hint = ValueHint::FilePath, add = complete::components())]
     component: Option<PathBuf>,
     /// The tool's name; not needed for a component with one tool
@@ -157,8 +167,8 @@ pub(crate) struct ExplainArgs {
 }
 
 impl ExplainArgs {
-    /// The component, the tool if one was typed, and the request, which is the last word. Without quotes the shell makes
-    /// several words of it. None if nothing was typed.
+    /// The component, the tool if one was typed, and the request, which is the last word. Without
+    /// quotes the shell makes several words of it. None if nothing was typed.
     pub(crate) fn words(&self) -> Option<(PathBuf, Option<String>, String)> {
         let component =
             self.component.as_ref().map(|component| component.to_string_lossy().into_owned());
@@ -183,14 +193,16 @@ impl ExplainArgs {
 
 /// Run a tool without effects, and print the grants that this call needs
 ///
-/// A dry run. What is not granted is noted and answered by a stand-in: a request by status 200 and `{}`, a file by an
-/// empty one, a secret by a handle without a value. Keys and files that the tool writes are kept for the dry run only.
-/// What is granted and approved is used for reading only: directories, variables, and servers by GET, HEAD and OPTIONS
-/// without a secret. The tool is run again as long as it looks for more files, at most 16 times in all.
+/// A dry run. What is not granted is noted and answered by a stand-in: a request by status 200 and
+/// `{}`, a file by an empty one, a secret by a handle without a value. Keys and files that the tool
+/// writes are kept for the dry run only. What is granted and approved is used for reading only:
+/// directories, variables, and servers by GET, HEAD and OPTIONS without a secret. The tool is run
+/// again as long as it looks for more files, at most 16 times in all.
 ///
-/// Standard output gets the smallest grants that are missing, as lines for `toolcell.toml`. Standard error gets what is granted
-/// already, what you have to fill in, what to write in a section that narrows the tool, and warnings. A host name is looked up
-/// only if the tool declares it or the arguments have it: a lookup tells others what is looked up.
+/// Standard output gets the smallest grants that are missing, as lines for `toolcell.toml`.
+/// Standard error gets what is granted already, what you have to fill in, what to write in a
+/// section that narrows the tool, and warnings. A host name is looked up only if the tool declares
+/// it or the arguments have it: a lookup tells others what is looked up.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -204,8 +216,9 @@ pub(crate) struct LearnArgs {
     /// The tenant of the call
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<String>,
-    /// What a component is used as. `functions`: each exported function is a tool. `command`: the program is one tool.
-    /// Only for a component that no configuration names and that does not describe its tools itself
+    /// What a component is used as. `functions`: each exported function is a tool. `command`: the
+    /// program is one tool. Only for a component that no configuration names and that does not
+    /// describe its tools itself
     #[arg(long = "as", value_name = "KIND", value_parser = ["functions", "command"])]
     pub(crate) kind: Option<String>,
     /// Print one JSON object instead

@@ -2,10 +2,11 @@
 
 /// Write a commented `toolcell.toml` that names the components of this folder
 ///
-/// Each component file `*.wasm` of the folder gets a section under its file's name, without grants, and so does each program for
-/// WASI preview 1. What does not describe its tools itself gets `as`. The most used settings are there as examples that are
-/// commented out; `toolcell check --schema` has all. `--config FILE` writes another file, for the components of its folder. A file
-/// that exists is not changed. The next commands are printed.
+/// Each component file `*.wasm` of the folder gets a section under its file's name, without grants,
+/// and so does each program for WASI preview 1. What does not describe its tools itself gets `as`.
+/// The most used settings are there as examples that are commented out; `toolcell check --schema`
+/// has all. `--config FILE` writes another file, for the components of its folder. A file that
+/// exists is not changed. The next commands are printed.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

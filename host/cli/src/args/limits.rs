@@ -4,8 +4,8 @@ use toolcell::{DEFAULT_FUEL, DEFAULT_MEMORY, DEFAULT_RESULT, DEFAULT_TIMEOUT, Li
 
 use crate::units::{Count, Size, Time};
 
-/// How much one call may use. An option wins over `toolcell.toml`, which wins over the defaults; a tool's and a tenant's own
-/// limits still apply.
+/// How much one call may use. An option wins over `toolcell.toml`, which wins over the defaults; a
+/// tool's and a tenant's own limits still apply.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {

@@ -20,15 +20,18 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 /// Serve the approved tools to agents, over HTTP and MCP
 ///
-/// HTTP is at `/v1`, described at `/openapi.json`, MCP at `/mcp`. With `--stdio` it is MCP on standard input and output.
+/// HTTP is at `/v1`, described at `/openapi.json`, MCP at `/mcp`. With `--stdio` it is MCP on
+/// standard input and output.
 ///
-/// The tools are those of the components in `toolcell.toml` that you have approved. The configuration, its lock and the
-/// components are watched: a change is served without a restart. A running call ends with the version that it began
-/// with. If a changed file cannot be used, the server goes on with what it served before.
+/// The tools are those of the components in `toolcell.toml` that you have approved. The
+/// configuration, its lock and the components are watched: a change is served without a restart. A
+/// running call ends with the version that it began with. If a changed file cannot be used, the
+/// server goes on with what it served before.
 ///
-/// Without tenants and API keys the server listens on loopback only, and accepts every request from there. Once
-/// `toolcell.toml` has a `[tenants.NAME]` or there is a key, each request needs a key: `toolcell tenant add NAME` makes
-/// one. A running server then requires keys until it ends, even if the tenants and keys are removed.
+/// Without tenants and API keys the server listens on loopback only, and accepts every request from
+/// there. Once `toolcell.toml` has a `[tenants.NAME]` or there is a key, each request needs a key:
+/// `toolcell tenant add NAME` makes one. A running server then requires keys until it ends, even if
+/// the tenants and keys are removed.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -66,7 +69,8 @@ pub(crate) struct ServeArgs {
     /// Accept browser pages of this origin, for instance `https://app.example.com`
     #[arg(long = "origin", value_name = "ORIGIN")]
     pub(crate) origins: Vec<String>,
-    /// Time in which requests are still accepted once a signal ends the server, while `/ready` answers 503; none if absent
+    /// Time in which requests are still accepted once a signal ends the server, while `/ready`
+    /// answers 503; none if absent
     #[arg(long, value_name = "TIME", conflicts_with = "stdio")]
     pub(crate) shutdown_delay: Option<Time>,
     /// Time for running calls once a signal ends the server
@@ -119,7 +123,8 @@ pub(crate) struct TenantArgs {
 pub(crate) enum TenantCommand {
     /// Add a tenant to `toolcell.toml` if it is not there, and make its first key
     ///
-    /// The key is shown this once: what is kept is its digest. A running server accepts it from the next request on.
+    /// The key is shown this once: what is kept is its digest. A running server accepts it from the
+    /// next request on.
     #[command(after_long_help = "Example:\n  toolcell tenant add acme")]
     Add {
         /// The tenant

@@ -1,9 +1,9 @@
 //! A batch's calls as they were written down.
 //!
-//! In: a JSON array, or one JSON object a line, in our own form; or what a provider sent, as a whole or a line. Out: calls in
-//! their order, and those of a provider that cannot be read.
-//! Invariants: all or none; what is wrong is told with its place. Arguments are passed on as they stand and judged with
-//! the call, which fails alone.
+//! In: a JSON array, or one JSON object a line, in our own form; or what a provider sent, as a
+//! whole or a line. Out: calls in their order, and those of a provider that cannot be read.
+//! Invariants: all or none; what is wrong is told with its place. Arguments are passed on as they
+//! stand and judged with the call, which fails alone.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -117,7 +117,8 @@ pub(super) fn read(path: &Path, form: Option<Format>) -> Result<List, Failure> {
     list.map_err(|problem| Failure::file(anyhow!("{source}: {problem}"), HINT))
 }
 
-/// The calls in a text, or what is wrong and where. Our own form is tried first: it is read call by call, without a tree.
+/// The calls in a text, or what is wrong and where. Our own form is tried first: it is read call by
+/// call, without a tree.
 fn parse(text: &str) -> Result<List, String> {
     own(text).or_else(|problem| match sent(text, None) {
         Ok(list) => Ok(list),
@@ -207,7 +208,8 @@ impl<'de> Visitor<'de> for Array<'_> {
     }
 }
 
-/// A call as it is written, by us or by OpenAI. Nothing in it is passed over: a mistyped `arguments` would be none.
+/// A call as it is written, by us or by OpenAI. Nothing in it is passed over: a mistyped
+/// `arguments` would be none.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a call")]
 struct Written<'a> {
@@ -262,7 +264,8 @@ fn push<E: serde::de::Error>(list: &mut List, written: Written<'_>) -> Result<()
     Ok(())
 }
 
-/// Arguments as JSON text: their own, or the text in a string. One with a broken escape stays as it is, and is refused alone.
+/// Arguments as JSON text: their own, or the text in a string. One with a broken escape stays as it
+/// is, and is refused alone.
 fn text(arguments: &RawValue) -> String {
     let written = arguments.get();
     let inner = if written.starts_with('"') { serde_json::from_str(written).ok() } else { None };

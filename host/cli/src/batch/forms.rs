@@ -1,6 +1,7 @@
 //! Calls that a model's provider sent: a whole response, a message, or the list of its calls.
 //!
-//! In: a document, and its form where that was typed. Out: its calls, and those that cannot be read.
+//! In: a document, and its form where that was typed. Out: its calls, and those that cannot be
+//! read.
 //! Not here: the forms (`toolcell::Provider`), and our own list (`calls`).
 
 use serde_json::Value;
@@ -52,7 +53,8 @@ pub(super) fn of(text: &str) -> Option<&'static str> {
     (!calls.is_empty() || !unreadable.is_empty()).then(|| provider.name())
 }
 
-/// Whether a text is one document whose form is found, and which is not OpenAI's: that one is read as our own.
+/// Whether a text is one document whose form is found, and which is not OpenAI's: that one is read
+/// as our own.
 pub(super) fn is_known(text: &str) -> bool {
     Provider::document(text).is_ok_and(|document| {
         Provider::detect(&document).is_ok_and(|provider| provider != Provider::OpenAi)
@@ -86,7 +88,8 @@ fn requests_of_mcp(requests: &[Value]) -> Result<Calls, String> {
             })
         };
         match request.get("method") {
-            // The `params` of a request have no id, so that several of them could not be told apart.
+            // The `params` of a request have no id, so that several of them could not be told
+            // apart.
             None => return Err(within("", EXPECTED)),
             Some(method) if method == "tools/call" => {
                 let read = Provider::Mcp.calls(request).map_err(|error| {

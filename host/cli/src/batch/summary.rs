@@ -1,4 +1,5 @@
-//! The end of a run in one line: how many calls ended in each way, how long they took, what they used.
+//! The end of a run in one line: how many calls ended in each way, how long they took, what they
+//! used.
 //!
 //! In: the events of calls. Out: a note. A call that a tool made is part of the call of that tool.
 

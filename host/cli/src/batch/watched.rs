@@ -1,8 +1,9 @@
 //! A run that tells an end of every call, also when it is given up.
 //!
-//! In: a run, the signal that gives it up, and the halt of a call that could not be read. Out: the run's events; of the calls
-//! that have not ended when it is given up, those of cancelled calls.
-//! Invariants: each call has one last event; a call that ended before keeps its own; a call starts once.
+//! In: a run, the signal that gives it up, and the halt of a call that could not be read. Out: the
+//! run's events; of the calls that have not ended when it is given up, those of cancelled calls.
+//! Invariants: each call has one last event; a call that ended before keeps its own; a call starts
+//! once.
 
 use std::collections::HashSet;
 

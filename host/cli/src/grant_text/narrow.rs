@@ -11,8 +11,9 @@ use crate::config::Config;
 use crate::explain;
 use crate::rule_lines::{Item, RuleLines};
 
-/// The lists of a section that narrows grants, with these requests added: the section at this place of the configuration. A kind
-/// that the section does not list is not narrowed by it, and has no line.
+/// The lists of a section that narrows grants, with these requests added: the section at this place
+/// of the configuration. A kind that the section does not list is not narrowed by it, and has no
+/// line.
 pub(crate) fn narrowed(config: &Config, section: &[&str], requests: &[Request<'_>]) -> Vec<String> {
     let Some(rules) = RuleLines::read(config) else { return Vec::new() };
     let mut added = BTreeMap::<&str, BTreeSet<String>>::new();

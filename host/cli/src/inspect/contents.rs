@@ -23,7 +23,8 @@ const INERT: [(&str, &str); 5] = [
     ("wasi:random/random@", "draw random numbers"),
 ];
 
-/// The language runtime that the component carries, as its producers name it. It has imports for whatever a tool may use.
+/// The language runtime that the component carries, as its producers name it. It has imports for
+/// whatever a tool may use.
 pub(super) fn runtime(contents: &Contents) -> Option<&'static str> {
     let is_made_with = |name: &str| contents.producers.iter().any(|producer| producer.name == name);
     if contents.is_python() {
@@ -55,7 +56,8 @@ fn named(Producer { name, version, .. }: &Producer) -> String {
     format!("{name} {}", version.split(" (").next().unwrap_or_default())
 }
 
-/// The size of the file, and the sizes by kind of section. A module of WASI's preview 1 is adapted first, and grows.
+/// The size of the file, and the sizes by kind of section. A module of WASI's preview 1 is adapted
+/// first, and grows.
 pub(super) fn sizes(size: u64, contents: &Contents) -> String {
     let whole: u64 = contents.sections.iter().map(|section| section.size).sum();
     let adapted = if whole > size {
@@ -70,7 +72,8 @@ pub(super) fn sizes(size: u64, contents: &Contents) -> String {
     format!("{}{adapted}: {kinds}", Size(size).rounded())
 }
 
-/// What the component can do where nothing is granted, as one word or phrase each. `None` if it cannot be called.
+/// What the component can do where nothing is granted, as one word or phrase each. `None` if it
+/// cannot be called.
 pub(super) fn without_grants(
     examination: &Examination,
     barred: &[String],
@@ -99,8 +102,8 @@ pub(super) fn without_grants_shown(examination: &Examination, barred: &[String])
     }
 }
 
-/// What has an import that is not the author's own: the language runtime, or the modules that have it, where the first one,
-/// the author's, has it not.
+/// What has an import that is not the author's own: the language runtime, or the modules that have
+/// it, where the first one, the author's, has it not.
 pub(crate) fn brought_by(contents: &Contents, import: &str) -> Option<String> {
     if let Some(runtime) = runtime(contents) {
         return Some(format!("the runtime {runtime}"));

@@ -1,7 +1,8 @@
-//! What an author could improve in a component: rights that are not used, texts that are missing, schemas that an API changes,
-//! bytes that are not needed.
+//! What an author could improve in a component: rights that are not used, texts that are missing,
+//! schemas that an API changes, bytes that are not needed.
 //!
-//! Invariants: nothing here refuses a component; equal findings are told once; their number is bounded.
+//! Invariants: nothing here refuses a component; equal findings are told once; their number is
+//! bounded.
 
 use serde::Serialize;
 use toolcell::{ComponentKind, Contents, Definition, Examination, Provider};
@@ -19,7 +20,8 @@ const SHOWN: usize = 5;
 const DEBUG_BYTES: u64 = 256 << 10;
 /// Bytes of a component that need no remark.
 const LARGE: u64 = 20 << 20;
-/// The same of one with CPython, which has 18 MiB by itself, and 26 MiB with much of its standard library.
+/// The same of one with CPython, which has 18 MiB by itself, and 26 MiB with much of its standard
+/// library.
 const LARGE_PYTHON: u64 = 40 << 20;
 
 /// Kinds of which an import is useless if no tool declares the need.
@@ -32,7 +34,8 @@ const DECLARED: [(&str, &str); 3] = [
 /// One thing to improve.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
-    /// `unused_need`, `undeclared_import`, `no_description`, `provider`, `debug_information` or `large`.
+    /// `unused_need`, `undeclared_import`, `no_description`, `provider`, `debug_information` or
+    /// `large`.
     code: &'static str,
     /// The tool's name, if it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -155,7 +158,8 @@ pub(super) fn shown(
     }
 }
 
-/// The code and the text of each finding that a person is shown: some of each code, and how many more there are.
+/// The code and the text of each finding that a person is shown: some of each code, and how many
+/// more there are.
 pub(crate) fn told(findings: &[Finding]) -> impl Iterator<Item = (&'static str, String)> {
     findings.chunk_by(|one, other| one.code == other.code).flat_map(|group| {
         let more = group.len().saturating_sub(SHOWN);

@@ -1,9 +1,9 @@
-//! What is granted and still too little for what a dry run asked for: an address that its rule does not let through, a
-//! request that a secret is not for.
+//! What is granted and still too little for what a dry run asked for: an address that its rule does
+//! not let through, a request that a secret is not for.
 //!
 //! In: a component's rights, what was recorded. Out: parts of the configuration to be written anew.
-//! Invariants: decided by the functions that decide when the tool asks; a name is looked up only where the user approved
-//! the rule that names it.
+//! Invariants: decided by the functions that decide when the tool asks; a name is looked up only
+//! where the user approved the rule that names it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -7,8 +7,8 @@ use crate::run::live;
 /// Paths that are told.
 const MOST: usize = 5;
 
-/// The denials of paths that the tool does not declare. A dry run has no event of them. Paths of the system are left out:
-/// runtimes of languages look there.
+/// The denials of paths that the tool does not declare. A dry run has no event of them. Paths of
+/// the system are left out: runtimes of languages look there.
 pub(super) fn undeclared(rights: &Rights, recorded: &Recorded) -> impl Iterator<Item = Denial> {
     let paths = recorded.paths.iter().filter(|(path, _)| !live::is_of_system(path));
     let decisions = paths.map(|(path, used)| {

@@ -1,6 +1,7 @@
 //! A person's answer to a tool's question, asked for at the terminal.
 //!
-//! In: the question. Out: an answer that fits its schema and is one of its options; none where the person gives none.
+//! In: the question. Out: an answer that fits its schema and is one of its options; none where the
+//! person gives none.
 //! Not here: an answer that is typed with the command (`--answer`).
 
 use serde_json::Value;
@@ -10,7 +11,8 @@ use crate::files;
 use crate::printer::{Listener, Printer};
 use crate::{schema, target};
 
-/// Asks until the answer fits. `None` where no person can see the question and answer it, or one leaves the answer empty.
+/// Asks until the answer fits. `None` where no person can see the question and answer it, or one
+/// leaves the answer empty.
 pub(super) fn ask(printer: &Printer, question: &Question) -> Option<Json> {
     if printer.listener() != Listener::Reader {
         return None;
@@ -41,7 +43,8 @@ pub(super) fn ask(printer: &Printer, question: &Question) -> Option<Json> {
     }
 }
 
-/// The options of a question that are answers: plain values that fit its schema. Other options describe answers.
+/// The options of a question that are answers: plain values that fit its schema. Other options
+/// describe answers.
 fn choices(question: &Question) -> Vec<Value> {
     let is_answer = |value: &Value| {
         !(value.is_object() || value.is_array())
@@ -53,7 +56,8 @@ fn choices(question: &Question) -> Vec<Value> {
     }
 }
 
-/// What was typed as a value: an option that is this text, otherwise JSON where the schema says nothing and it is JSON.
+/// What was typed as a value: an option that is this text, otherwise JSON where the schema says
+/// nothing and it is JSON.
 fn answer(typed: &str, types: &[&str], choices: &[Value]) -> Value {
     if types.is_empty() && choices.iter().any(|choice| choice == typed) {
         return typed.into();

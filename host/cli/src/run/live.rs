@@ -1,7 +1,8 @@
 //! Log lines and progress of a running tool, on standard error while it runs.
 //!
-//! Invariants: a slow terminal never delays the call. Log lines wait, bounded by the call's log limit; progress is dropped
-//! while too many lines wait. The text of a panic is not printed here, because the error has it.
+//! Invariants: a slow terminal never delays the call. Log lines wait, bounded by the call's log
+//! limit; progress is dropped while too many lines wait. The text of a panic is not printed here,
+//! because the error has it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -121,8 +122,9 @@ impl Live {
         }
     }
 
-    /// Waits until every line is written. The call has ended with this result. Returns what was denied, each once. If the call
-    /// succeeded, paths of the system are left out: runtimes of languages look for files there that they can do without.
+    /// Waits until every line is written. The call has ended with this result. Returns what was
+    /// denied, each once. If the call succeeded, paths of the system are left out: runtimes of
+    /// languages look for files there that they can do without.
     pub(super) fn finish(self, result: &CallResult) -> Vec<Denial> {
         let mut denials = std::mem::take(&mut *self.denials.lock());
         if let CallResult::Outcome(Outcome::Ok(_)) = result {
@@ -160,7 +162,8 @@ fn is_path(denial: &Denial) -> bool {
     path(denial).is_some()
 }
 
-/// Whether a path is a file at the top, such as `/pyvenv.cfg`: a grant for its directory would be one for all files.
+/// Whether a path is a file at the top, such as `/pyvenv.cfg`: a grant for its directory would be
+/// one for all files.
 pub(super) fn is_top_file(denial: &Denial) -> bool {
     path(denial).is_some_and(|path| {
         path.rsplit_once('/').is_some_and(|(above, name)| above.is_empty() && name.contains('.'))

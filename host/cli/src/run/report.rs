@@ -1,4 +1,5 @@
-//! How a call ended, for a person: the handler's words on standard output, the host's on standard error.
+//! How a call ended, for a person: the handler's words on standard output, the host's on standard
+//! error.
 //!
 //! Not here: the form for programs, which is the completion's own JSON.
 
@@ -172,7 +173,8 @@ pub(super) fn has_panic(raised: &Raised) -> bool {
     raised.panic_message.as_deref().is_some_and(|text| text.starts_with("panicked at "))
 }
 
-/// Whether a language's own message tells what happened, and the stack has no functions of the author.
+/// Whether a language's own message tells what happened, and the stack has no functions of the
+/// author.
 fn has_own_message(error: &ToolError) -> bool {
     let ToolError::HandlerRaised(raised) = error else { return false };
     raised.kind == RaisedKind::Unreachable
@@ -343,7 +345,8 @@ fn fixed(kind: LimitKind, tell: &str) -> String {
     }
 }
 
-/// Where a limit is raised: by the option, or in the tool's own section where that is the tighter one.
+/// Where a limit is raised: by the option, or in the tool's own section where that is the tighter
+/// one.
 fn raise<T: PartialOrd + Display>(typed: &Typed<'_>, limit: &str, by_all: T, own: T) -> String {
     raise_or(typed, (limit, limit), by_all, own, "give the tool less to do")
 }

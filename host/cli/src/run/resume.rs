@@ -53,7 +53,8 @@ pub(super) fn hint(typed: &Typed<'_>, question: &Question) -> String {
     format!("{before}\n{} --answer ANSWER", words.join(" "))
 }
 
-/// The arguments as one word of a further command: their file, or their text. `None` if only standard input has them.
+/// The arguments as one word of a further command: their file, or their text. `None` if only
+/// standard input has them.
 pub(super) fn repeated(typed: &Typed<'_>) -> Option<String> {
     let Typed { args, arguments, .. } = typed;
     let given = args

@@ -10,8 +10,9 @@ use crate::printer::Printer;
 /// Words of a failure about a file, one of which each language's library has.
 const FILE_ERRORS: [&str; 5] = ["open", "no such file", "not found", "bad file", "exist"];
 
-/// Tells what a tool that failed declares and is not granted: the tool's own words may not say that a grant is missing. A
-/// command has no directory for a path that is not granted, and asks the host for nothing: its words name the path.
+/// Tells what a tool that failed declares and is not granted: the tool's own words may not say that
+/// a grant is missing. A command has no directory for a path that is not granted, and asks the host
+/// for nothing: its words name the path.
 pub(super) fn not_granted(
     printer: &Printer,
     typed: &Typed<'_>,
@@ -37,7 +38,8 @@ pub(super) fn not_granted(
     }
 }
 
-/// The first absolute path in a text that may not be read. Runtimes of languages name those of the system without a need.
+/// The first absolute path in a text that may not be read. Runtimes of languages name those of the
+/// system without a need.
 fn path<'a>(text: &'a str, rights: &Rights) -> Option<&'a str> {
     let is_between = |c: char| c.is_whitespace() || "\"'`()[],;".contains(c);
     let mut words = text.split(is_between).map(|word| word.trim_end_matches([':', '.']));

@@ -1,8 +1,9 @@
 //! Gives the memory that a burst of requests took back to the system, while no request runs.
 //!
-//! The allocator of glibc keeps memory that was freed, each thread's in an arena of its own, for allocations to come: a server
-//! would keep for ever what its largest burst took. This belongs to the command, and not to the library, because the allocator
-//! is the whole process's. Other allocators give memory back by themselves: there this does nothing.
+//! The allocator of glibc keeps memory that was freed, each thread's in an arena of its own, for
+//! allocations to come: a server would keep for ever what its largest burst took. This belongs to
+//! the command, and not to the library, because the allocator is the whole process's. Other
+//! allocators give memory back by themselves: there this does nothing.
 
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use toolcell_server::Service;
 
 /// Time between two looks.
 const EVERY: Duration = Duration::from_secs(10);
-/// Bytes by which the process has to have grown since memory was last given back: less is not worth the work.
+/// Bytes by which the process has to have grown since memory was last given back: less is not worth
+/// the work.
 const GROWTH: u64 = 64 << 20;
 
 /// Gives memory back whenever no request runs and the process has grown. Does not end.

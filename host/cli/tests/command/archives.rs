@@ -1,4 +1,5 @@
-//! Archives that want to leave something where it does not belong: none is taken, so none is opened.
+//! Archives that want to leave something where it does not belong: none is taken, so none is
+//! opened.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -93,7 +94,8 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     [&head, &sizes[..], bytes, &checksum(bytes), &u32::from(length).to_le_bytes()].concat()
 }
 
-/// Nothing is compressed; what an entry is stands in the upper half of its attributes. Source: APPNOTE 6.3.
+/// Nothing is compressed; what an entry is stands in the upper half of its attributes. Source:
+/// APPNOTE 6.3.
 fn zip(rows: &[Row]) -> Vec<u8> {
     let (mut archive, mut directory) = (Vec::new(), Vec::new());
     for (entry, name, content) in rows {

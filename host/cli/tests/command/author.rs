@@ -104,7 +104,8 @@ export default tool({ name: "greet", description: "Counts.", parameters, handler
     );
 }
 
-/// Also with `--quiet`, which prints nothing of a tool's log; and in a project's folder the hint is for its author.
+/// Also with `--quiet`, which prints nothing of a tool's log; and in a project's folder the hint is
+/// for its author.
 #[test]
 fn what_a_tool_threw_is_in_the_error() {
     const TOOL: &str = r#"import { tool } from "toolcell";
@@ -278,7 +279,8 @@ fn a_build_that_takes_long_tells_its_steps_when_they_begin() {
     assert!(quiet.status == 1 && !quiet.stderr.contains("note: "), "{quiet}");
 }
 
-/// The first command that needs the code, and no later one. A small component is compiled in a moment.
+/// The first command that needs the code, and no later one. A small component is compiled in a
+/// moment.
 #[test]
 fn a_compilation_that_takes_long_is_told_when_it_begins() {
     let place = Place::new("");
@@ -373,7 +375,8 @@ fn faults_are_told_with_their_place_and_a_hint() {
     );
 }
 
-/// Every program is a script that writes its variables to a file. None makes a component, so each build fails at its end.
+/// Every program is a script that writes its variables to a file. None makes a component, so each
+/// build fails at its end.
 #[test]
 fn the_programs_of_a_build_get_no_secret_variable() {
     let version = include_str!("../../../../tests/languages/requirements.txt");

@@ -61,7 +61,8 @@ fn what_is_no_file() {
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
     let _listener = UnixListener::bind(&socket).unwrap();
     fs::create_dir(&folder).unwrap();
-    // A writer at the pipe's other end: a command that opens it all the same reads an empty file and fails below.
+    // A writer at the pipe's other end: a command that opens it all the same reads an empty file
+    // and fails below.
     let writer = {
         let pipe = pipe.clone();
         thread::spawn(move || while fs::OpenOptions::new().write(true).open(&pipe).is_ok() {})
@@ -100,7 +101,8 @@ fn what_is_no_file() {
     drop(reader);
 }
 
-/// A few megabytes that would keep the compiler busy for minutes: its process is ended, this one says why.
+/// A few megabytes that would keep the compiler busy for minutes: its process is ended, this one
+/// says why.
 #[test]
 fn a_component_made_to_stall_the_compiler() {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -114,7 +116,8 @@ fn a_component_made_to_stall_the_compiler() {
     );
 }
 
-/// Its parent may die before it is tied to that one's life. It would refuse this component, with another status.
+/// Its parent may die before it is tied to that one's life. It would refuse this component, with
+/// another status.
 #[test]
 fn a_compiler_without_a_reader_does_not_begin() {
     let (reader, writer) = std::io::pipe().unwrap();
@@ -128,7 +131,8 @@ fn a_compiler_without_a_reader_does_not_begin() {
     assert_eq!(worker.status().unwrap().code(), Some(4));
 }
 
-/// What stalls only the optimiser answers all the same: only a command that prepares waits for it, and that once.
+/// What stalls only the optimiser answers all the same: only a command that prepares waits for it,
+/// and that once.
 #[test]
 fn a_component_made_to_stall_the_optimiser() {
     let dir = tempfile::tempdir().unwrap();
@@ -195,7 +199,8 @@ fn a_compiler_is_bounded_before_it_reads() {
     let status = fs::read_to_string(format!("/proc/{}/stat", compiler.id())).expect("it runs");
     drop(compiler.stdin.take());
     compiler.wait().expect("it ends");
-    // The nineteenth field, counted from the second, which is the name in parentheses. Source: proc(5).
+    // The nineteenth field, counted from the second, which is the name in parentheses. Source:
+    // proc(5).
     let nice =
         status.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(16)?.parse::<i32>().ok());
     assert!(nice >= Some(10), "it gives way to calls: {status}");

@@ -162,7 +162,8 @@ fn a_crate_whose_target_folder_is_elsewhere_is_found_by_its_copy() {
     assert_eq!((shown.status, shown.stdout.as_str()), (0, "Hello, Ada!\n"), "{shown}");
 }
 
-/// Commands about one component take the one that was built here, or else the only one that is configured.
+/// Commands about one component take the one that was built here, or else the only one that is
+/// configured.
 #[test]
 fn without_a_component_the_one_of_this_folder_is_taken() {
     let place = Place::new("[components.hello]\npath = \"hello.wasm\"\n").approved();

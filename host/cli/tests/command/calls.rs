@@ -319,7 +319,8 @@ fn huge_arguments_are_refused_at_once_with_their_size() {
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
 
-/// Where address space is scarce there is no pool, and each cell is made from scratch: slower, and no less.
+/// Where address space is scarce there is no pool, and each cell is made from scratch: slower, and
+/// no less.
 #[test]
 fn a_machine_without_room_for_a_pool() {
     let script = "ulimit -v 9000000; exec \"$0\" inspect \"$1\" --json --no-cache";

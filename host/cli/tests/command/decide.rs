@@ -15,7 +15,8 @@ const NEEDS: &[[&str; 3]] = &[
     ["filesystem", "read /data", "to read"],
 ];
 
-/// One component that declares what it needs, and rules that it, a section of its tool and a tenant can do nothing with.
+/// One component that declares what it needs, and rules that it, a section of its tool and a tenant
+/// can do nothing with.
 const CONFIG: &str = r#"[components.needy]
 path = "needy.wasm"
 [components.needy.grants]
@@ -42,8 +43,9 @@ fn place(config: &str) -> Place {
     place
 }
 
-/// An import that no declared need is for, and who can give it a use: the operator where the tools declare nothing, else the
-/// author. A language runtime brings its imports, whatever its author writes: the page names the runtime, and does not warn.
+/// An import that no declared need is for, and who can give it a use: the operator where the tools
+/// declare nothing, else the author. A language runtime brings its imports, whatever its author
+/// writes: the page names the runtime, and does not warn.
 #[test]
 fn an_import_without_use_is_warned_of_with_who_can_give_it_one() {
     let sections = ["silent", "other", "python"]
@@ -132,7 +134,8 @@ fn warnings_are_right_above_the_question() {
     assert!(warnings.starts_with("  ! plain: hostile/description "), "{warnings}");
 }
 
-/// It approves the configuration, whose text is shown, and this component; the others stay unapproved, whatever is in the lock.
+/// It approves the configuration, whose text is shown, and this component; the others stay
+/// unapproved, whatever is in the lock.
 #[test]
 fn a_single_component_is_approved_alone() {
     let place = Place::new(

@@ -11,7 +11,8 @@ use crate::typed::check;
 const TOKEN: &str = "secret=token={ for = 'https://a.example', from = { file = 'token' } }";
 const KEY: &str = "secret=key={ from = { env = 'TOKEN' } }";
 
-/// For a file that no configuration names: with a warning at each use, and with the errors of a configuration.
+/// For a file that no configuration names: with a warning at each use, and with the errors of a
+/// configuration.
 #[test]
 fn grants_are_typed_for_a_file() {
     let place = Place::new("[components.hello]\npath = \"hello.wasm\"\n");
@@ -119,7 +120,8 @@ fn grants_are_typed_for_a_batch() {
     );
 }
 
-/// What such a component keeps is its own: a component of the configuration by the same name has other keys.
+/// What such a component keeps is its own: a component of the configuration by the same name has
+/// other keys.
 #[test]
 fn keys_of_a_typed_grant_are_kept_apart() {
     let place = Place::new(
@@ -187,7 +189,8 @@ fn a_folder_of_builds_needs_no_approval() {
     assert!(!explained.stderr.contains("until the component is approved"), "{explained}");
     let other = named(&["run", "other", "text_stats"]);
     assert!(other.status == 21 && other.stderr.contains("not approved yet"), "{other}");
-    // A link into the folder does not put it there, and a link in the folder does not keep what it leads to.
+    // A link into the folder does not put it there, and a link in the folder does not keep what it
+    // leads to.
     fs::remove_file(place.path().join("target/hello.wasm")).expect("it is there");
     std::os::unix::fs::symlink("../hello.wasm", place.path().join("target/hello.wasm"))
         .expect("a place");
@@ -253,7 +256,8 @@ fn a_check_says_what_is_used_in_development() {
     }
 }
 
-/// A folder that another user made, with a configuration in it: approved or not, its components are not used as they come.
+/// A folder that another user made, with a configuration in it: approved or not, its components are
+/// not used as they come.
 #[test]
 fn a_configuration_that_was_found_waives_no_approval() {
     let place = built(DEV);

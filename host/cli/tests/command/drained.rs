@@ -44,7 +44,8 @@ impl Waiting {
         json!({ "url": format!("http://{}/", self.listener.local_addr().expect("bound")) })
     }
 
-    /// Begins a call in a thread, and returns its client once the tool runs, with the request that it waits for.
+    /// Begins a call in a thread, and returns its client once the tool runs, with the request that
+    /// it waits for.
     fn called(&self, server: &Served) -> (JoinHandle<Option<(u16, Value)>>, TcpStream) {
         let body = json!({ "name": "fetch", "arguments": self.arguments() });
         let address = server.address().to_owned();

@@ -1,4 +1,5 @@
-//! What a terminal acts on, in every text that a stranger's component or configuration brings: nothing of it is printed raw.
+//! What a terminal acts on, in every text that a stranger's component or configuration brings:
+//! nothing of it is printed raw.
 
 use std::fs;
 
@@ -8,7 +9,8 @@ use toolcell_test_guests::{Answer, Hostile, Misdeed, Place as At, herald};
 use crate::place::Place;
 use crate::typed::Shown;
 
-/// Clears the screen, changes colours in two ways, turns the line round, rings, hides, and forges a line of ours.
+/// Clears the screen, changes colours in two ways, turns the line round, rings, hides, and forges a
+/// line of ours.
 const TEXT: &str = "a\u{1b}[2J\u{9b}31m\u{202e}b\u{2066}\u{7}\u{8}\u{200b}\u{feff}\u{e0041}\u{85}\rc\nerror: forged\n\ttab";
 /// The same as JSON writes it, as the value of a result and in a schema.
 const VALUE: &str = "{\"a\u{202e}\": \"\\u001b[2J\u{9b}31m\\nerror: forged\u{200b}\"}";

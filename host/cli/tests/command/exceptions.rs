@@ -1,4 +1,5 @@
-//! What a person sees of an exception that a tool does not catch: its message, and the author's file and line.
+//! What a person sees of an exception that a tool does not catch: its message, and the author's
+//! file and line.
 
 use std::fs;
 

@@ -1,4 +1,5 @@
-//! From an empty folder to a tool that an MCP client calls, with nothing but what each command prints and writes.
+//! From an empty folder to a tool that an MCP client calls, with nothing but what each command
+//! prints and writes.
 
 use std::fs;
 use std::process::Command;
@@ -18,12 +19,14 @@ fn commands(page: &str) -> Vec<Vec<&str>> {
         .collect()
 }
 
-/// Types these words in a folder of the place. `PATH` is empty: what a build finds is in the project.
+/// Types these words in a folder of the place. `PATH` is empty: what a build finds is in the
+/// project.
 fn typed(place: &Place, folder: &str, words: &[&str]) -> Shown {
     place.shown(place.command().current_dir(place.path().join(folder)).env("PATH", "").args(words))
 }
 
-/// Runs the command of the hint that a build ended with, in a shell with everything that this machine has.
+/// Runs the command of the hint that a build ended with, in a shell with everything that this
+/// machine has.
 fn install(place: &Place, built: &Shown) {
     let (_, hinted) =
         built.stderr.split_once("\nhint: ").unwrap_or_else(|| panic!("no hint: {built}"));

@@ -61,7 +61,8 @@ fn what_a_provider_sent_is_found_out_and_answered() {
                 &["-q", "--format", format][..],
                 &["-q", "--format", format, "--calls-format", format],
             ] {
-                // AG-UI and OpenAI write a bare list alike, and MCP's requests are lines to the library.
+                // AG-UI and OpenAI write a bare list alike, and MCP's requests are lines to the
+                // library.
                 let shown = batch(&document, words);
                 assert_eq!((shown.status, shown.stderr.as_str()), (0, ""), "{document}\n{shown}");
                 assert_eq!(
@@ -75,7 +76,8 @@ fn what_a_provider_sent_is_found_out_and_answered() {
     }
 }
 
-/// Arguments that no tree can hold are refused with the call's id, and the other calls of the document run.
+/// Arguments that no tree can hold are refused with the call's id, and the other calls of the
+/// document run.
 #[test]
 fn bad_arguments_leave_the_other_calls_to_run() {
     let good = r#"{"type": "tool_use", "id": "b", "name": "calculator", "input": {"expression": "6 * 7"}}"#;
@@ -180,7 +182,8 @@ fn a_response_without_calls_is_no_error() {
     }
 }
 
-/// A call in another form than the rest is never left out: both are read, or it is an error that names its place.
+/// A call in another form than the rest is never left out: both are read, or it is an error that
+/// names its place.
 #[test]
 fn no_call_of_a_mixed_list_is_left_out() {
     let own = json!({"id": "b", "name": "greet", "arguments": {"name": "Bob"}});
@@ -264,7 +267,8 @@ fn a_call_that_cannot_be_read_fails_alone() {
     );
 }
 
-/// As any call that fails: the earliest call of the list that halts the run is named, and all calls are made.
+/// As any call that fails: the earliest call of the list that halts the run is named, and all calls
+/// are made.
 #[test]
 fn a_call_that_cannot_be_read_halts_a_run_that_halts_at_failures() {
     let unreadable = json!({"type": "tool_use", "id": "a"});

@@ -33,8 +33,9 @@ fn of_a_configuration_every_line_is_shown_that_is_new_to_who_approves() {
     );
 }
 
-/// In a directory that users share, as `/tmp` is: whatever stands in another user's file, and whether it can be read at all.
-/// The owner of a file is changed by root alone; for anybody else the rule is tested beside it.
+/// In a directory that users share, as `/tmp` is: whatever stands in another user's file, and
+/// whether it can be read at all. The owner of a file is changed by root alone; for anybody else
+/// the rule is tested beside it.
 #[test]
 fn a_configuration_of_another_users_stops_no_command_that_does_not_need_it() {
     let place = Place::new("");

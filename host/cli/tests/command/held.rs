@@ -1,4 +1,5 @@
-//! What a server process holds while its clients send far too much or far too slowly, and after they have left.
+//! What a server process holds while its clients send far too much or far too slowly, and after
+//! they have left.
 //!
 //! Source: docs/threat-model.md, rows 72 and 78.
 
@@ -139,7 +140,8 @@ fn the_descriptors_of_slow_clients_are_given_back() {
             stream
         })
         .collect();
-    // Connections are accepted in their order: once this one is, the slow ones were. The server may have given up some by then.
+    // Connections are accepted in their order: once this one is, the slow ones were. The server may
+    // have given up some by then.
     assert_eq!(server.greets(None).0, 200, "others are served");
     drop(slow);
     eventually(|| (descriptors(server.pid()) <= before + OWN).then_some(()));

@@ -48,7 +48,8 @@ fn completions() {
     assert_eq!(typed(&["completions", "cmd"]).status, 2);
 }
 
-/// What the shell's script asks, and what the command answers: commands, options, components and tools.
+/// What the shell's script asks, and what the command answers: commands, options, components and
+/// tools.
 #[test]
 fn names_are_completed() {
     let config =

@@ -1,4 +1,5 @@
-//! What is said of a call that cannot do what it has to: what is pasted works, and one thing is said in one way.
+//! What is said of a call that cannot do what it has to: what is pasted works, and one thing is
+//! said in one way.
 
 use std::fs;
 
@@ -21,7 +22,8 @@ fn place(config: &str, components: &[&str]) -> Place {
     place
 }
 
-/// As a host and a key have it: a file that a tool does not find, where no directory is granted for it.
+/// As a host and a key have it: a file that a tool does not find, where no directory is granted for
+/// it.
 #[test]
 fn a_file_that_is_not_granted_is_denied_with_the_lines_that_allow_it() {
     let denied = "denied: `read /docs/in.txt` is denied: it was not granted\n";
@@ -53,7 +55,8 @@ fn a_file_that_is_not_granted_is_denied_with_the_lines_that_allow_it() {
             "{missing}"
         );
     }
-    // A file that no configuration names, and a program that opens what it calls its first directory.
+    // A file that no configuration names, and a program that opens what it calls its first
+    // directory.
     let place = place("", &["clerk"]);
     fs::create_dir(place.path().join("docs")).expect("a folder");
     fs::write(place.path().join("docs/in.txt"), "found").expect("a file");
@@ -155,7 +158,8 @@ fn arguments_without_text_are_told_as_that() {
     assert!(none.status == 21 && !none.stderr.contains("white space"), "{none}");
 }
 
-/// A section that takes away is to be changed: that this needs an approval is said once, with the command.
+/// A section that takes away is to be changed: that this needs an approval is said once, with the
+/// command.
 #[test]
 fn what_is_to_be_changed_is_to_be_approved() {
     const AFTER: &str =

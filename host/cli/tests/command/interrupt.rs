@@ -30,8 +30,9 @@ fn temp(place: &Place) -> PathBuf {
     place.path().join("temp")
 }
 
-/// Gives this process handlers for the signals that these tests send, which act as by default: programs that it starts have the
-/// default dispositions then. An ignored signal, as where these tests run in a script's background, would be inherited.
+/// Gives this process handlers for the signals that these tests send, which act as by default:
+/// programs that it starts have the default dispositions then. An ignored signal, as where these
+/// tests run in a script's background, would be inherited.
 pub(crate) fn signals_by_default() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,5 +1,5 @@
-//! A server, and commands beside it, that are killed at any moment: what was acknowledged is there afterwards, nothing is
-//! half-written, and the next start works.
+//! A server, and commands beside it, that are killed at any moment: what was acknowledged is there
+//! afterwards, nothing is half-written, and the next start works.
 //!
 //! Source: docs/threat-model.md, row 81.
 
@@ -17,7 +17,8 @@ use crate::serve::Served;
 
 /// How often the server is killed, unless the variable [`CAMPAIGN`] says another number.
 const KILLS: usize = 24;
-/// The variable of a longer campaign: `TOOLCELL_TEST_KILLS=200 cargo test -p toolcell-cli --test command killed`.
+/// The variable of a longer campaign: `TOOLCELL_TEST_KILLS=200 cargo test -p toolcell-cli --test
+/// command killed`.
 const CAMPAIGN: &str = "TOOLCELL_TEST_KILLS";
 const CONFIG: &str = "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\nkv = [\"write notes/*\"]\n\
                       [tenants.acme]\n";

@@ -34,7 +34,8 @@ fn texts(value: &Value) -> Vec<&str> {
     value.as_array().expect("a list").iter().filter_map(Value::as_str).collect()
 }
 
-/// Nothing is sent and nothing is kept, granted or not, but for requests that only read and are granted.
+/// Nothing is sent and nothing is kept, granted or not, but for requests that only read and are
+/// granted.
 #[test]
 fn a_dry_run_has_no_effects() {
     let server = Server::answering("{}");
@@ -104,7 +105,8 @@ fn what_is_granted_and_approved_is_read() {
     );
 }
 
-/// What is printed for a section that has grants keeps those that it has, in whatever form they are written.
+/// What is printed for a section that has grants keeps those that it has, in whatever form they are
+/// written.
 #[test]
 fn new_grants_are_added_to_the_old() {
     let add = |title: &str| format!(r#"{{"action": "add", "title": "{title}", "text": "x"}}"#);
@@ -150,8 +152,8 @@ fn new_grants_are_added_to_the_old() {
     }
 }
 
-/// A rule that is granted and lets no private address through, a secret that is for other requests: what is printed is
-/// pasted, and the call works.
+/// A rule that is granted and lets no private address through, a secret that is for other requests:
+/// what is printed is pasted, and the call works.
 #[test]
 fn what_is_granted_and_too_little_is_changed() {
     let server = Server::answering("here");

@@ -55,7 +55,8 @@ fn inspect_and_list_tell_an_author_what_to_improve() {
     let parameters = Some(r#"{"type": "object", "properties": {"how": {"type": "string"}}}"#);
     let silent = Hostile { description: "", parameters, ..Hostile::answering(Answer::Echo) };
     let needs = &[["http", "GET https://a.example", "to ask"], ["kv", "read notes/*", "to look"]];
-    // A `producers` section: of one field, `language`, with one value. CPython imports everything, whatever its author writes.
+    // A `producers` section: of one field, `language`, with one value. CPython imports everything,
+    // whatever its author writes.
     let python = b"\x00\x21\x09producers\x01\x08language\x01\x06Python\x043.14";
     let hello = fs::read(example("hello")).unwrap();
     // A custom section of this name, with so many bytes.

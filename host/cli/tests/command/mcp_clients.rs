@@ -1,4 +1,5 @@
-//! The settings that pages tell users to copy into an MCP client: what they start answers the client.
+//! The settings that pages tell users to copy into an MCP client: what they start answers the
+//! client.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! `[network]`: requests of tools through an operator's proxy, to servers that an operator's certificate authority vouches for.
+//! `[network]`: requests of tools through an operator's proxy, to servers that an operator's
+//! certificate authority vouches for.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -96,7 +97,8 @@ fn site() -> (SocketAddr, String) {
     )
 }
 
-/// A configuration in which `fetch` may reach this server of the machine, with these lines at its beginning.
+/// A configuration in which `fetch` may reach this server of the machine, with these lines at its
+/// beginning.
 fn config(url: &str, lines: &str) -> String {
     format!(
         "{lines}\n[components.fetch]\npath = \"fetch.wasm\"\n[components.fetch.grants]\n\

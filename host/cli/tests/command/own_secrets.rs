@@ -16,7 +16,8 @@ const SHARED: &str = "canary-that-all-share";
 const ACME: &str = "canary-of-acme-4711";
 const GLOBEX: &str = "canary-of-globex-0815";
 
-/// A place where `fetch` puts a secret into its requests to this server, with this text at the end of the configuration.
+/// A place where `fetch` puts a secret into its requests to this server, with this text at the end
+/// of the configuration.
 fn place(server: &Server, tenants: &str) -> Place {
     let url = server.url("/");
     let config = format!(

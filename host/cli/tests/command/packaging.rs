@@ -1,6 +1,8 @@
-//! What other programs start `toolcell` by: the systemd unit, the container file, the settings of MCP clients.
+//! What other programs start `toolcell` by: the systemd unit, the container file, the settings of
+//! MCP clients.
 //!
-//! A check of the texts, and of the command with the words in them: no service and no container is started.
+//! A check of the texts, and of the command with the words in them: no service and no container is
+//! started.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,7 +31,8 @@ fn directives(unit: &str) -> BTreeMap<&str, String> {
     found
 }
 
-/// A place with an approved component, and these words with paths of the place in the place of others.
+/// A place with an approved component, and these words with paths of the place in the place of
+/// others.
 fn placed(words: &[&str], replaced: &[(&str, &str)]) -> (Place, Vec<String>) {
     let place = Place::new("[components.hello]\npath = \"hello.wasm\"\n").approved();
     fs::create_dir(place.path().join("cache")).expect("a place");

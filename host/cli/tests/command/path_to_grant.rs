@@ -54,7 +54,8 @@ fn a_stranger_is_granted_what_it_needs_in_five_commands() {
     let inspected = typed(&["inspect", "forecast.wasm"], None);
     assert_eq!(inspected.status, 0, "{inspected}");
 
-    // 2. What does a call need? The command is printed, and the arguments of the call are added to it.
+    // 2. What does a call need? The command is printed, and the arguments of the call are added to
+    //    it.
     let learn = shown_command(&inspected.stderr, "learn");
     let learn: Vec<_> = learn.iter().map(String::as_str).chain([CALL]).collect();
     let learned = typed(&learn, None);
@@ -126,7 +127,8 @@ fn what_is_not_granted_is_shown_all_the_same() {
     check("learn_all_kinds", &place.typed(&["learn", "forecast.wasm", "forecast", CALL]));
 }
 
-/// The tool's own words say that a file is missing; these say which grant is, and how to see what the call asks for.
+/// The tool's own words say that a file is missing; these say which grant is, and how to see what
+/// the call asks for.
 #[test]
 fn a_tool_that_fails_is_told_with_the_needs_that_are_not_granted() {
     const CONFIG: &str = "[components.search]\npath = \"search.wasm\"\n[components.search.grants]\n\

@@ -57,7 +57,8 @@ fn put_in_place(place: &Place, line: &str) {
 const AFTER: &str =
     "hint: after the change of the configuration, approve it with `toolcell approve`\n";
 
-/// A host that no grant allows, a private network that a rule does not name, a key that the tool's section takes away.
+/// A host that no grant allows, a private network that a rule does not name, a key that the tool's
+/// section takes away.
 #[test]
 fn a_denial_of_run_comes_with_the_line_that_allows_it() {
     let server = Server::answering("here");
@@ -142,7 +143,8 @@ fn a_denial_under_typed_grants_comes_with_the_option_that_allows_it() {
     assert_eq!((ran.status, server.heads().len()), (0, 2), "{option}: {ran}");
 }
 
-/// `inspect`, `run` and `explain` print options to try a component with: they are all that it needs, whatever was asked for.
+/// `inspect`, `run` and `explain` print options to try a component with: they are all that it
+/// needs, whatever was asked for.
 #[test]
 fn what_is_printed_to_try_a_component_works() {
     let server = Server::answering("21.5");
@@ -177,7 +179,8 @@ fn what_is_printed_to_try_a_component_works() {
         assert!(is_filled_in, "{shown}");
         let token = [("forecast_token", "s3cret-value")];
         let ran = pasted(&place, &format!("{call} {}", options.replace('…', "Bern")), &token);
-        // A grant of one need alone leaves the call without the others; the component can be called.
+        // A grant of one need alone leaves the call without the others; the component can be
+        // called.
         assert!(!ran.stderr.contains("not granted:") && ran.status != 2, "{seen}: {ran}");
         let is_whole = !seen.contains("explain forecast");
         assert!(ran.status == 0 || !is_whole, "{seen}: {ran}");
@@ -259,7 +262,8 @@ fn what_a_section_of_a_tool_takes_away_is_told_as_that() {
     assert!(ran.status == 10 && ran.stderr.contains(note), "{ran}");
 }
 
-/// Why a rule has no effect is said of the tools as they are, and what is to be done leaves a component that can be called.
+/// Why a rule has no effect is said of the tools as they are, and what is to be done leaves a
+/// component that can be called.
 #[test]
 fn a_rule_without_effect_is_told_with_its_reason() {
     let notes = "[components.notes]\npath = \"notes.wasm\"\n[components.notes.grants]\n";
@@ -325,7 +329,8 @@ fn a_rule_without_effect_is_told_with_its_reason() {
     }
 }
 
-/// A file that was tried is named beside the directory that would be granted, and in JSON with the variables.
+/// A file that was tried is named beside the directory that would be granted, and in JSON with the
+/// variables.
 #[test]
 fn learn_names_what_was_tried() {
     let server = Server::answering("21.5");

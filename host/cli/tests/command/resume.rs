@@ -117,7 +117,8 @@ fn the_key_lies_where_it_was_said_and_is_kept() {
         shown.stderr.contains(&format!("--state-dir {} --state tc2.", dir.display())),
         "{shown}"
     );
-    // With a key that others may know, no question is asked and nothing is believed; what needs no key works on.
+    // With a key that others may know, no question is asked and nothing is believed; what needs no
+    // key works on.
     fs::set_permissions(dir.join("resume.key"), fs::Permissions::from_mode(0o644)).unwrap();
     for shown in [
         answered(ARGUMENTS, &with_state),

@@ -225,7 +225,8 @@ fn approved_tools_are_served_until_a_signal() {
     }
 }
 
-/// As in `run`, over HTTP and over MCP: the host refuses the call, and does not tell a client where the value should be.
+/// As in `run`, over HTTP and over MCP: the host refuses the call, and does not tell a client where
+/// the value should be.
 #[test]
 fn a_tool_whose_secret_has_no_value_is_refused() {
     const ASKS: &str = "[components.asks]\npath = \"asks.wasm\"\n[components.asks.grants.secrets]\n\

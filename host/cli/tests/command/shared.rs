@@ -1,4 +1,5 @@
-//! What commands that run at once share: room in directories, compiled components, the user's state.
+//! What commands that run at once share: room in directories, compiled components, the user's
+//! state.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -28,7 +29,8 @@ fn started(command: &mut Command) -> Child {
         .expect("the binary runs")
 }
 
-/// Ten at once, each with the whole of it to write. Seen to put ten times as much there with a count for each process.
+/// Ten at once, each with the whole of it to write. Seen to put ten times as much there with a
+/// count for each process.
 #[test]
 fn commands_share_the_room_of_a_directory() {
     let place = clerk(CLERK).approved();
@@ -126,8 +128,8 @@ fn the_next_command_collects_what_killed_ones_have_left() {
     }
 }
 
-/// Killed at points all over its time: the lock is one of two whole texts, the record fits it or there is none, and the next
-/// `approve` does it all.
+/// Killed at points all over its time: the lock is one of two whole texts, the record fits it or
+/// there is none, and the next `approve` does it all.
 #[test]
 fn an_approval_that_is_killed_is_whole_or_not_there() {
     let component = |path: &str| format!("[components.hello]\npath = \"{path}\"\n");

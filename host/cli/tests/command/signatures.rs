@@ -205,7 +205,8 @@ fn a_signature_is_a_small_file() {
     assert_eq!(linked.status, 0, "it is what it says that counts: {linked}");
 }
 
-/// Whatever is done with it, also where it is only looked at: a stranger's bytes are not parsed before.
+/// Whatever is done with it, also where it is only looked at: a stranger's bytes are not parsed
+/// before.
 #[test]
 fn no_command_uses_a_component_that_is_not_signed_as_it_has_to_be() {
     let place = place(&config("", "publisher = \"acme\"\nsignature = \"signatures/mine\""), ACME);
@@ -238,7 +239,8 @@ fn no_command_uses_a_component_that_is_not_signed_as_it_has_to_be() {
     }
 }
 
-/// Of those that the configuration names, of those that are named by their path, and of nothing where it is not asked.
+/// Of those that the configuration names, of those that are named by their path, and of nothing
+/// where it is not asked.
 #[test]
 fn everything_has_to_be_signed_where_the_configuration_says_so() {
     let place = place(&config("[host]\nrequire_signed = true", ""), OTHER).approved();
@@ -292,7 +294,8 @@ fn it_is_shown_who_signed() {
     assert_eq!(place.typed(&["check", "--json"]).json()["components"][0]["signed_by"], signer);
 }
 
-/// The lock has the publisher that was approved: another one that would do as well is a change, and so is none.
+/// The lock has the publisher that was approved: another one that would do as well is a change, and
+/// so is none.
 #[test]
 fn another_publisher_is_approved_anew() {
     let lines = ["publisher = \"acme\"", "publisher = \"other\"", "", "publisher = \"acme\""];

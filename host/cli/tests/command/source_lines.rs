@@ -21,9 +21,11 @@ fn unit(content: &[&[u8]]) -> Vec<u8> {
     [&length(&content)[..], &content].concat()
 }
 
-/// Debug information (DWARF 4) that says of all code that it is line 7 of `src/tool.c` in the folder `/tool`.
+/// Debug information (DWARF 4) that says of all code that it is line 7 of `src/tool.c` in the
+/// folder `/tool`.
 fn lines() -> Sections {
-    // A compile unit without children: name, folder, place of its lines, first address, bytes of code.
+    // A compile unit without children: name, folder, place of its lines, first address, bytes of
+    // code.
     let abbreviations = [1, 0x11, 0, 3, 8, 0x1b, 8, 0x10, 0x17, 0x11, 1, 0x12, 6, 0, 0, 0];
     let info = [
         &[4, 0, 0, 0, 0, 0, 4, 1][..],
@@ -49,8 +51,8 @@ fn lines() -> Sections {
     ]
 }
 
-/// Small debug information that takes very long to read and very much memory: thousands of units, each with a table of its
-/// own that is nearly all of the same section.
+/// Small debug information that takes very long to read and very much memory: thousands of units,
+/// each with a table of its own that is nearly all of the same section.
 fn bomb() -> Sections {
     const ENTRIES: u32 = 60_000;
     let mut abbreviations = Vec::new();

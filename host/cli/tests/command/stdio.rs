@@ -1,4 +1,5 @@
-//! An MCP client that starts the server by itself, as desktop clients do: one line in, one line out.
+//! An MCP client that starts the server by itself, as desktop clients do: one line in, one line
+//! out.
 
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -106,7 +107,8 @@ fn what_a_tool_prints_is_no_line_of_the_channel() {
             (&json!(false), &Value::Null),
             "{text}"
         );
-        // The lines that a tool prints are its log: a client gets them as text in messages of the server.
+        // The lines that a tool prints are its log: a client gets them as text in messages of the
+        // server.
         for line in &lines {
             assert_eq!(
                 (&line["jsonrpc"], &line["method"]),

@@ -1,4 +1,5 @@
-//! What a new user does, from a folder with components to a tool that was changed: each further command is one that was printed.
+//! What a new user does, from a folder with components to a tool that was changed: each further
+//! command is one that was printed.
 
 use std::fs;
 use std::thread;

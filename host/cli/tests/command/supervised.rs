@@ -1,4 +1,5 @@
-//! What a server tells the supervisor that started it (`sd_notify`), as systemd is told by a unit of `Type=notify`.
+//! What a server tells the supervisor that started it (`sd_notify`), as systemd is told by a unit
+//! of `Type=notify`.
 
 use std::io::ErrorKind;
 use std::os::linux::net::SocketAddrExt as _;

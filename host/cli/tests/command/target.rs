@@ -1,4 +1,5 @@
-//! Which tool is meant and what its arguments are, wherever that is typed: `COMPONENT [TOOL] [ARGS]…`.
+//! Which tool is meant and what its arguments are, wherever that is typed: `COMPONENT [TOOL]
+//! [ARGS]…`.
 
 use std::fs;
 

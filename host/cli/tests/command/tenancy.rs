@@ -1,4 +1,5 @@
-//! What `toolcell.toml` says of the tenants of a server: their quotas, and whose tokens are accepted.
+//! What `toolcell.toml` says of the tenants of a server: their quotas, and whose tokens are
+//! accepted.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -17,8 +18,8 @@ const ISSUER: &str = "[tenants.acme]\n[issuer]\nurl = \"https://login.example\"\
                       keys = \"jwks.json\"\ntenant_claim = \"org\"\nalgorithms = [\"EdDSA\"]\n";
 /// The public key of an issuer of these tests.
 const KEYS: &str = r#"{"keys": [{"kty": "OKP", "crv": "Ed25519", "kid": "k", "x": "6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw"}]}"#;
-/// A token of that issuer for this server: `{"iss": "https://login.example", "aud": "https://tools.example", "sub": "ada",
-/// "org": "acme", "exp": 9999999999}`.
+/// A token of that issuer for this server: `{"iss": "https://login.example", "aud":
+/// "https://tools.example", "sub": "ada", "org": "acme", "exp": 9999999999}`.
 const TOKEN: &str = "eyJhbGciOiJFZERTQSIsImtpZCI6ImsifQ.eyJpc3MiOiJodHRwczovL2xvZ2luLmV4YW1wbGUiLCJhdWQiOiJodHRwczovL3Rvb2xzLmV4YW1wbGUiLCJzdWIiOiJhZGEiLCJvcmciOiJhY21lIiwiZXhwIjo5OTk5OTk5OTk5fQ.Qf6HyLaYEpaQxrUGWYSt5GDftl5LIpqcFdGPD5HOurgPSIEQTGSkyo1M0aAx1JsJCmbze-1YGr5zD6RRWs5ZCQ";
 /// The same with `"aud": "https://other.example"`.
 const OTHER: &str = "eyJhbGciOiJFZERTQSIsImtpZCI6ImsifQ.eyJpc3MiOiJodHRwczovL2xvZ2luLmV4YW1wbGUiLCJhdWQiOiJodHRwczovL290aGVyLmV4YW1wbGUiLCJzdWIiOiJhZGEiLCJvcmciOiJhY21lIiwiZXhwIjo5OTk5OTk5OTk5fQ.C9hTubnJyfFJXV7BJnRKt0JmrRCXsRob98hTILpuocWv4a9bZe3_Tv2ik0mCUjbiTHSCamnT5z0xgvFNZQ-RCg";

@@ -9,8 +9,9 @@ use crate::typed::{command, example, typed};
 /// The prompt for an answer.
 const PROMPT: &str = "your answer (empty: answer later): ";
 
-/// What is seen at a terminal where these lines are typed, with the terminal of `script`, which every Debian has (package
-/// `bsdutils`); and the exit status. What is typed waits for a text that is seen first.
+/// What is seen at a terminal where these lines are typed, with the terminal of `script`, which
+/// every Debian has (package `bsdutils`); and the exit status. What is typed waits for a text that
+/// is seen first.
 fn at_a_terminal(
     environment: &[(&str, &str)],
     words: &[&str],

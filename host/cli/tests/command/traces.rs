@@ -167,7 +167,8 @@ fn an_mcp_call_with_one_request_is_a_tree_of_three_spans() {
     }
 }
 
-/// A call into the host that is no request is named by its interface and function, and its keys are in no span.
+/// A call into the host that is no request is named by its interface and function, and its keys are
+/// in no span.
 #[test]
 fn a_look_at_a_store_is_a_span_of_its_call() {
     let place = Place::new(
@@ -193,7 +194,8 @@ fn a_look_at_a_store_is_a_span_of_its_call() {
     assert!(!told.contains("canary"), "{told}");
 }
 
-/// Each call has a trace of its own. A page that says it is an error is a good page for its tool, and a failed request for its span.
+/// Each call has a trace of its own. A page that says it is an error is a good page for its tool,
+/// and a failed request for its span.
 #[test]
 fn a_failed_request_of_a_tool_has_the_type_of_its_error() {
     let (good, bad) =

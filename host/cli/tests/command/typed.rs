@@ -5,7 +5,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The binary, in an environment that says nothing else, with a cache and a key that all tests share.
+/// The binary, in an environment that says nothing else, with a cache and a key that all tests
+/// share.
 pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_toolcell"));
     command

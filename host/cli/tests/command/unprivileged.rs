@@ -14,7 +14,8 @@ use crate::typed::Shown;
 
 const GREET: [&str; 4] = ["run", "hello.wasm", "greet", r#"{"name": "Ada"}"#];
 
-/// A directory that the user can read and not write, with components and a directory for temporary files.
+/// A directory that the user can read and not write, with components and a directory for temporary
+/// files.
 fn place() -> Place {
     let place = Place::new("");
     fs::remove_file(place.path().join("toolcell.toml")).expect("it is there");
@@ -25,7 +26,8 @@ fn place() -> Place {
     place
 }
 
-/// The result of a command without privileges. Its environment has a directory for temporary files and these variables.
+/// The result of a command without privileges. Its environment has a directory for temporary files
+/// and these variables.
 fn typed(place: &Place, environment: &[(&str, &Path)], words: &[&str]) -> Shown {
     let change = |mode| {
         for dir in [place.path().join("home"), place.path().to_owned()] {
@@ -43,7 +45,8 @@ fn typed(place: &Place, environment: &[(&str, &Path)], words: &[&str]) -> Shown 
     started.expect("the command runs")
 }
 
-/// Gives up what lets root ignore permissions. Without new privileges, a program that root starts does not regain it.
+/// Gives up what lets root ignore permissions. Without new privileges, a program that root starts
+/// does not regain it.
 fn unprivileged(command: &mut Command) -> &mut Command {
     let none = CapabilitySet::empty();
     set_no_new_privs(true).expect("Linux 3.5 or newer");

@@ -1,4 +1,5 @@
-//! A tenant's tools in a process of their own: as the command shows them, and what that process knows.
+//! A tenant's tools in a process of their own: as the command shows them, and what that process
+//! knows.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;

@@ -1,7 +1,9 @@
 //! What a short description of a tool leaves out of its definition.
 //!
-//! In: a definition, and the text that a person was shown. Out: every part whose words or place are not in that text.
-//! Invariants: approval covers the whole definition, so each text of its author is in one of the two.
+//! In: a definition, and the text that a person was shown. Out: every part whose words or place are
+//! not in that text.
+//! Invariants: approval covers the whole definition, so each text of its author is in one of the
+//! two.
 
 use serde_json::{Value, json};
 use toolcell::Definition;
@@ -58,7 +60,8 @@ const HINTS: [&str; 5] = ["hints", "read_only", "idempotent", "destructive", "op
 const NEEDLESS: &str = "needs nothing: its list of needs is empty";
 
 impl Page {
-    /// A new tool as this text shows it, and what the text leaves out. Of a line that is very long the beginning is shown.
+    /// A new tool as this text shows it, and what the text leaves out. Of a line that is very long
+    /// the beginning is shown.
     pub fn of_new(definition: &Definition, shown: &str) -> Self {
         let mut page = Self::default();
         for line in shown.lines() {
@@ -75,8 +78,8 @@ impl Page {
         page
     }
 
-    /// The parts of a tool's definition that a text about it does not contain, each with its place: what a short description
-    /// leaves out. Types are left out, for they are one of seven words.
+    /// The parts of a tool's definition that a text about it does not contain, each with its place:
+    /// what a short description leaves out. Types are left out, for they are one of seven words.
     pub fn of_rest(definition: &Definition, shown: &str) -> Self {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let shown = words(shown);
@@ -139,7 +142,8 @@ impl Page {
     }
 }
 
-/// A place in a definition as a person says it: `parameter city, pattern` for `/parameters/properties/city/pattern`.
+/// A place in a definition as a person says it: `parameter city, pattern` for
+/// `/parameters/properties/city/pattern`.
 pub(super) fn in_words(place: &str) -> String {
     let parts: Vec<_> =
         place.split('/').skip(1).map(|part| part.replace("~1", "/").replace("~0", "~")).collect();

@@ -171,7 +171,8 @@ fn a_strangers_text_costs_a_bounded_time_and_a_bounded_number_of_lines() {
     );
 }
 
-/// Whatever the first one does, the others are seen: each tool, each place, and how each change begins.
+/// Whatever the first one does, the others are seen: each tool, each place, and how each change
+/// begins.
 #[test]
 fn a_huge_change_hides_no_other() {
     let huge = [
@@ -232,7 +233,8 @@ fn the_largest_description_is_shown_whole() {
     assert_eq!((lines.concat().matches('n').count() >= 4095, is_cut), (true, false));
 }
 
-/// What a description in words leaves out is shown with its place: text of its author's, wherever it is.
+/// What a description in words leaves out is shown with its place: text of its author's, wherever
+/// it is.
 #[test]
 fn of_a_definition_what_was_not_shown_is_left() {
     let shown = "tool t\n  Greets. Twice.\n    a/b  \"x\" | \"y\"  optional  who\n  needs http GET https://a.example: r";
@@ -305,7 +307,8 @@ fn a_changed_configuration_is_shown_by_section_and_line() {
     );
 }
 
-/// They are no part of what is approved. A line that only looks like a comment is shown with all others.
+/// They are no part of what is approved. A line that only looks like a comment is shown with all
+/// others.
 #[test]
 fn a_line_that_means_nothing_is_left_out() {
     let note =

@@ -1,8 +1,8 @@
 //! A configuration compared with its text before.
 //!
 //! In: two texts. Out: the lines that mean something and differ, below their section and line.
-//! Invariants: the lines that are compared say what the whole text says; every one of them that differs is shown, or the page
-//! says that it is cut; a control character is shown as its number.
+//! Invariants: the lines that are compared say what the whole text says; every one of them that
+//! differs is shown, or the page says that it is cut; a control character is shown as its number.
 
 use similar::{DiffTag, TextDiff};
 
@@ -21,8 +21,9 @@ struct Line<'a> {
 }
 
 impl Page {
-    /// The lines of a configuration that differ from those before, each group of them below its section and line; without a
-    /// text before, all lines. Lines that are only a comment or empty are left out: they are no part of what is approved.
+    /// The lines of a configuration that differ from those before, each group of them below its
+    /// section and line; without a text before, all lines. Lines that are only a comment or empty
+    /// are left out: they are no part of what is approved.
     pub fn of_texts(old: Option<&str>, new: &str) -> Self {
         let now = meaningful(new);
         let lines = match old {
@@ -35,8 +36,8 @@ impl Page {
     }
 }
 
-/// The lines without those that are only a comment or empty. All lines if the rest would not say the same: such a line can be
-/// a part of a string.
+/// The lines without those that are only a comment or empty. All lines if the rest would not say
+/// the same: such a line can be a part of a string.
 fn meaningful(text: &str) -> Vec<Line<'_>> {
     // Compared with the password, shown without it.
     let shown = without_password(text);
@@ -70,7 +71,8 @@ fn changed_lines(old: &[Line<'_>], new: &[Line<'_>]) -> Vec<String> {
         // Lines that only went have their place in the text before.
         let (text, range, is_before) =
             if came.is_empty() { (old, &gone, " before") } else { (new, &came, "") };
-        // Where all lines are compared, an added section often begins with an empty one, which belongs to no other.
+        // Where all lines are compared, an added section often begins with an empty one, which
+        // belongs to no other.
         let is_empty = |at: &usize| text.get(*at).is_some_and(|line| line.text.trim().is_empty());
         let first = range.clone().find(|at| !is_empty(at)).unwrap_or(range.start);
         let until_here = text.get(..=first).unwrap_or(text);

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// As if the pipe had taken the place of a file after the file was asked about. An `open` that waits would not come
-/// back.
+/// As if the pipe had taken the place of a file after the file was asked about. An `open` that
+/// waits would not come back.
 #[test]
 fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
     let dir = tempfile::tempdir().unwrap();

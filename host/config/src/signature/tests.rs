@@ -1,4 +1,5 @@
-//! Which signatures are good; those that are forged for a command are in `tests/command/signatures`.
+//! Which signatures are good; those that are forged for a command are in
+//! `tests/command/signatures`.
 
 use ssh_key::PrivateKey;
 use ssh_key::private::Ed25519Keypair;

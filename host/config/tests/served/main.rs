@@ -211,7 +211,8 @@ async fn what_has_not_changed_is_not_loaded_again() {
         reloaded.definitions_changed && reloaded.added.is_empty() && reloaded.removed.is_empty()
     );
     let after = reloader.loaded();
-    // There is no cache: what is loaded again is compiled again, which never takes the same time to the nanosecond.
+    // There is no cache: what is loaded again is compiled again, which never takes the same time to
+    // the nanosecond.
     let compiled = |loaded: &Loaded, name: &str| {
         loaded.component(name).expect("no error").compile_time().expect("no error")
     };

@@ -1,4 +1,5 @@
-//! Calls go on while the files that they are served from change: each is answered by the version before or after, and none fails.
+//! Calls go on while the files that they are served from change: each is answered by the version
+//! before or after, and none fails.
 
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};

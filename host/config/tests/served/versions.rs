@@ -1,4 +1,5 @@
-//! Versions that were approved: one goes on while another waits, and the one before becomes current again.
+//! Versions that were approved: one goes on while another waits, and the one before becomes current
+//! again.
 
 use std::fs;
 

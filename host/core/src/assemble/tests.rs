@@ -246,7 +246,8 @@ fn what_is_open_can_be_asked() {
     );
 }
 
-/// An answer that was cut: the call of the last piece is not complete, whatever its arguments look like.
+/// An answer that was cut: the call of the last piece is not complete, whatever its arguments look
+/// like.
 #[test]
 fn a_cut_answer_never_gives_its_last_call() {
     let place = |index, id: &str, text: &str| Fragment::Indexed {

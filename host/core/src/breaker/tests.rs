@@ -159,7 +159,8 @@ async fn a_dropped_call_counts_only_past_its_deadline() {
     assert_eq!(bench.call(Ok).await, Err(7), "what began before has nothing to add");
 }
 
-/// Calls that were let through before the circuit opened and end while it rests, when it has, and when it works again.
+/// Calls that were let through before the circuit opened and end while it rests, when it has, and
+/// when it works again.
 #[tokio::test]
 async fn what_began_before_the_opening_has_nothing_to_say() {
     for sign in [Sign::Works, Sign::Fails, Sign::Silent] {
@@ -306,7 +307,8 @@ async fn closes_after_enough_successes_in_a_row() {
     assert_eq!((bench.call(Ok).await, bench.state()), (Result::Ok(()), HalfOpen));
 }
 
-/// Open, half-open and closed; calls that are under way have nothing to say to the circuit that was reset.
+/// Open, half-open and closed; calls that are under way have nothing to say to the circuit that was
+/// reset.
 #[tokio::test]
 async fn a_reset_begins_anew() {
     let bench = Bench::new(2);

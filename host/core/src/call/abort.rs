@@ -1,6 +1,7 @@
 //! How a caller ends calls early: it asks, and then ends them by force.
 //!
-//! In: a caller's [`AbortSignal`], or an id told to a [`CallCanceller`]. Out: the signal that each call has.
+//! In: a caller's [`AbortSignal`], or an id told to a [`CallCanceller`]. Out: the signal that each
+//! call has.
 //! Not here: what happens to the call (`patience`, which waits for its handler).
 
 use std::collections::HashMap;
@@ -11,16 +12,17 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// Time between a raised [`AbortSignal`] and the forced end of the call: none, for a call, a run and a step
-/// alike. Raise it where handlers need time to clean up.
+/// Time between a raised [`AbortSignal`] and the forced end of the call: none, for a call, a run
+/// and a step alike. Raise it where handlers need time to clean up.
 pub const DEFAULT_STOP_GRACE: Duration = Duration::ZERO;
 
 /// A caller's way to end calls early. Clones are the same signal.
 ///
-/// Once it is raised, handlers see it and may end by themselves. A call that has not ended when the grace of its options is
-/// over ([`CallOptions::stop_grace`](crate::CallOptions::stop_grace)) is ended by force: its handler's future is dropped, a
-/// guest stops at its next tick, and the connections of its requests are closed. It ends as `handler_exit` with the status
-/// `cancelled`. A call that ended by itself keeps its result.
+/// Once it is raised, handlers see it and may end by themselves. A call that has not ended when the
+/// grace of its options is over ([`CallOptions::stop_grace`](crate::CallOptions::stop_grace)) is
+/// ended by force: its handler's future is dropped, a guest stops at its next tick, and the
+/// connections of its requests are closed. It ends as `handler_exit` with the status `cancelled`. A
+/// call that ended by itself keeps its result.
 ///
 /// # Defaults
 /// A signal that is never raised.
@@ -72,9 +74,11 @@ impl fmt::Debug for AbortSignal {
     }
 }
 
-/// A caller's way to end single calls of a run, by their ids. Made for one run, whose options get a clone of it.
+/// A caller's way to end single calls of a run, by their ids. Made for one run, whose options get a
+/// clone of it.
 ///
-/// It keeps a signal for each id that it was told of, until it is dropped: make a new one for each run.
+/// It keeps a signal for each id that it was told of, until it is dropped: make a new one for each
+/// run.
 #[derive(Clone, Default)]
 pub struct CallCanceller(Arc<Mutex<HashMap<String, AbortSignal>>>);
 
@@ -85,9 +89,10 @@ impl CallCanceller {
         Self::default()
     }
 
-    /// Cancels the call with this id, as a raised [`AbortSignal`] would: it is asked to end, and ended by force after the
-    /// run's grace. A call that waits for its turn never starts, and ends as `cancelled` when its turn comes. Other calls go
-    /// on. Nothing happens to a call that has ended. Before the run starts, the id is remembered for it.
+    /// Cancels the call with this id, as a raised [`AbortSignal`] would: it is asked to end, and
+    /// ended by force after the run's grace. A call that waits for its turn never starts, and ends
+    /// as `cancelled` when its turn comes. Other calls go on. Nothing happens to a call that has
+    /// ended. Before the run starts, the id is remembered for it.
     pub fn cancel(&self, id: &str) {
         let signal =
             self.0.lock().entry(id.to_owned()).or_insert_with_key(|_| AbortSignal::new()).clone();

@@ -1,7 +1,7 @@
 //! The last milliseconds before a deadline, on a thread that sleeps to within 0.1 ms.
 //!
-//! Tokio's timers count milliseconds, and round up when they are set and when they are waited for: a limit of 50 ms would end
-//! after 51 to 52.
+//! Tokio's timers count milliseconds, and round up when they are set and when they are waited for:
+//! a limit of 50 ms would end after 51 to 52.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -15,7 +15,8 @@ use tokio::sync::oneshot;
 /// Longest time that a deadline is waited for here: by so much a timer of tokio may be late.
 pub(super) const SPAN: Duration = Duration::from_millis(2);
 
-/// Deadlines that are waited for, with a number for those of equal time. An entry whose receiver is gone stays until its time.
+/// Deadlines that are waited for, with a number for those of equal time. An entry whose receiver is
+/// gone stays until its time.
 static DUE: Mutex<BTreeMap<(Instant, u64), oneshot::Sender<()>>> = Mutex::new(BTreeMap::new());
 static COUNT: AtomicU64 = AtomicU64::new(0);
 static SOONER: Condvar = Condvar::new();

@@ -1,7 +1,8 @@
 //! A clock that a test controls.
 //!
-//! In: the times that a test sets. Out: sleepers that wake in the order of their times; sleepers of the same time wake
-//! in the order in which they began to sleep. Invariants: it never waits for real time, and never goes back.
+//! In: the times that a test sets. Out: sleepers that wake in the order of their times; sleepers of
+//! the same time wake in the order in which they began to sleep. Invariants: it never waits for
+//! real time, and never goes back.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -14,8 +15,8 @@ use parking_lot::Mutex;
 
 use super::{Clock, Sleep};
 
-/// A clock that stands still until a test moves it. Clones share their time. It starts at the real time, so that it can
-/// be compared with deadlines that were set by real time.
+/// A clock that stands still until a test moves it. Clones share their time. It starts at the real
+/// time, so that it can be compared with deadlines that were set by real time.
 #[derive(Debug, Clone)]
 pub struct ManualClock(Arc<Mutex<Timeline>>);
 
@@ -43,8 +44,8 @@ impl ManualClock {
         Self::with_pace(Pace::ByHand)
     }
 
-    /// A clock that moves to the time of the next sleeper by itself, once all other futures of the sleeper's task have
-    /// run. A test then needs no second task to move it.
+    /// A clock that moves to the time of the next sleeper by itself, once all other futures of the
+    /// sleeper's task have run. A test then needs no second task to move it.
     #[must_use]
     pub fn automatic() -> Self {
         Self::with_pace(Pace::Automatic)
@@ -59,8 +60,8 @@ impl ManualClock {
         })))
     }
 
-    /// Moves the time forward, and wakes the sleepers whose time has come, in order. Does nothing if the new time is
-    /// beyond what [`Instant`] can hold.
+    /// Moves the time forward, and wakes the sleepers whose time has come, in order. Does nothing
+    /// if the new time is beyond what [`Instant`] can hold.
     pub fn advance(&self, by: Duration) {
         let Some(end) = self.now().checked_add(by) else { return };
         // Who wakes may look at the clock: it is not held then.
@@ -106,7 +107,8 @@ impl Clock for ManualClock {
 }
 
 impl Timeline {
-    /// Lies down, or has another look at the clock; one that moves by itself moves if this is the next sleeper.
+    /// Lies down, or has another look at the clock; one that moves by itself moves if this is the
+    /// next sleeper.
     fn sleep(&mut self, place: Place, waker: &Waker) -> Turn {
         let lay_here = self.sleepers.insert(place, waker.clone()).is_some();
         let is_next = self.sleepers.first_key_value().is_some_and(|(next, _)| *next == place);
@@ -132,7 +134,8 @@ struct Sleeper {
 }
 
 impl Sleeper {
-    /// Gets up. On a clock that moves by itself the next one has to look whether it is the first now.
+    /// Gets up. On a clock that moves by itself the next one has to look whether it is the first
+    /// now.
     fn leave(&self) {
         let mut timeline = self.clock.0.lock();
         let was_here = timeline.sleepers.remove(&self.place).is_some();

@@ -2,7 +2,8 @@
 
 macro_rules! defences {
     ($($(#[$doc:meta])* $defence:ident = $name:literal,)*) => {
-        /// What stands between a stranger and something that they should not have. Each acts in one place.
+        /// What stands between a stranger and something that they should not have. Each acts in one
+        /// place.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Defence {
             $($(#[$doc])* $defence,)*
@@ -27,8 +28,8 @@ defences! {
     // -- a cell's time
     /// A loop ends without a deadline.
     Fuel = "fuel",
-    /// A guest that neither spends fuel nor asks the host is looked at every millisecond, or when the one instruction that it
-    /// is in has ended.
+    /// A guest that neither spends fuel nor asks the host is looked at every millisecond, or when
+    /// the one instruction that it is in has ended.
     Ticks = "ticks",
     /// The thread that ticks is replaced when it dies.
     TickerWatch = "ticker-watch",
@@ -98,7 +99,8 @@ defences! {
     PlainWords = "plain-words",
     /// A guest's function names are names.
     PlainSymbols = "plain-symbols",
-    /// What a guest is told of a failure is the host's own text, whatever the host's environment is.
+    /// What a guest is told of a failure is the host's own text, whatever the host's environment
+    /// is.
     ErrorTexts = "error-texts",
     // -- panics
     /// A panic ends what it happened in, and no thread.
@@ -150,7 +152,8 @@ defences! {
     CompileOutput = "compile-output",
     /// The native programs of a build get the variables of a list, and no others.
     BuildVariables = "build-variables",
-    /// The depth of a file of cases, and what its aliases stand for, are bounded before it is read as values.
+    /// The depth of a file of cases, and what its aliases stand for, are bounded before it is read
+    /// as values.
     CasesBounds = "cases-bounds",
     /// A tenant has so many components compiled a minute.
     CompileQuota = "compile-quota",
@@ -317,7 +320,8 @@ defences! {
     UnaskedParts = "unasked-parts",
     /// A secret is found under two encodings.
     NestedSecrets = "nested-secrets",
-    /// A secret is found when its characters are spelled out, with punctuation between them or one in each header.
+    /// A secret is found when its characters are spelled out, with punctuation between them or one
+    /// in each header.
     SpelledSecrets = "spelled-secrets",
     /// A secret is found in what is compressed and does not say so.
     DeflatedSecrets = "deflated-secrets",
@@ -483,7 +487,8 @@ defences! {
     BodyShare = "body-share",
     /// A tenant leaves as many requests free as it has.
     RequestShare = "request-share",
-    /// A request keeps its place and its bytes until its work has ended, not only until its connection has.
+    /// A request keeps its place and its bytes until its work has ended, not only until its
+    /// connection has.
     WorkPlaces = "work-places",
     /// A tenant has a bounded number of open MCP streams.
     StreamCount = "stream-count",
@@ -509,7 +514,8 @@ defences! {
     HiddenUsage = "hidden-usage",
     /// The fuel that tools use beside calls is charged to the quota of the tenant.
     CheckFuel = "check-fuel",
-    /// The principals of a tenant share a bound of requests with an `Idempotency-Key` and of their answers.
+    /// The principals of a tenant share a bound of requests with an `Idempotency-Key` and of their
+    /// answers.
     TenantAnswers = "tenant-answers",
     /// An unknown API key takes the steps of a known one.
     KeyPath = "key-path",

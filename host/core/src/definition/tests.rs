@@ -35,7 +35,8 @@ fn any_change_is_another_hash() {
         for changed in changes(full.pointer(&place).unwrap()) {
             let mut mutated = full.clone();
             *mutated.pointer_mut(&place).unwrap() = changed.clone();
-            // What is no definition is none to be approved either; a hint that is left out is one that is not set.
+            // What is no definition is none to be approved either; a hint that is left out is one
+            // that is not set.
             if let Some(mutated) = read(mutated).ok().filter(|mutated| *mutated != original) {
                 assert_ne!(mutated.hash(), original.hash(), "{place}: {changed}");
                 blocked += 1;

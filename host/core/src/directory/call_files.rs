@@ -1,8 +1,8 @@
 //! Files of one call, which its tool reads under `/input`.
 //!
 //! In: names and contents. Out: a private directory, given to one call and removed with it.
-//! Invariants: a name is a single safe component of a path, so that a file lies in the directory; a file is written once;
-//! the call gets the directory for reading only.
+//! Invariants: a name is a single safe component of a path, so that a file lies in the directory; a
+//! file is written once; the call gets the directory for reading only.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -29,8 +29,8 @@ const MAX_NAME: usize = 128;
 struct Private {
     path: PathBuf,
     dir: File,
-    /// Locked while this lives, so that no other process takes the files for those of a process that was killed. `None`: the
-    /// directory is another process's.
+    /// Locked while this lives, so that no other process takes the files for those of a process
+    /// that was killed. `None`: the directory is another process's.
     own: Option<TemporaryDirectory>,
 }
 
@@ -57,8 +57,9 @@ impl CallFiles {
     /// Adds a file. Returns its path as the tool sees it.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for a name that [`is_name`](Self::is_name) rejects, [`io::ErrorKind::AlreadyExists`]
-    /// for a name that is taken, or the error of the operating system.
+    /// [`io::ErrorKind::InvalidInput`] for a name that [`is_name`](Self::is_name) rejects,
+    /// [`io::ErrorKind::AlreadyExists`] for a name that is taken, or the error of the operating
+    /// system.
     pub fn add(&self, name: &str, mut content: impl Read) -> io::Result<String> {
         if !Self::is_name(name) && stands(Defence::CallFileNames) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a safe file name"));
@@ -70,8 +71,8 @@ impl CallFiles {
         Ok(format!("{INPUT}/{name}"))
     }
 
-    /// Whether a file can have this name: 1 to 128 of the characters `A-Z a-z 0-9 . _ -`, beginning with a letter, a digit or
-    /// `_`.
+    /// Whether a file can have this name: 1 to 128 of the characters `A-Z a-z 0-9 . _ -`, beginning
+    /// with a letter, a digit or `_`.
     #[must_use]
     pub fn is_name(name: &str) -> bool {
         let is_allowed =

@@ -1,7 +1,7 @@
 //! Directories that must not be granted to a tool.
 //!
-//! This is the only list of them. The library refuses them when it opens granted directories. Code that reads grants
-//! from a file can ask here first, to report the line.
+//! This is the only list of them. The library refuses them when it opens granted directories. Code
+//! that reads grants from a file can ask here first, to report the line.
 
 use std::path::{Component, Path};
 
@@ -53,8 +53,9 @@ const HOMES: [&str; 2] = ["/home", "/Users"];
 const KEYS: [&str; 8] =
     [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".mozilla"];
 
-/// Why this directory must not be granted, as the end of a sentence that begins with its name; `None` if it may be
-/// granted. The caller must resolve links in the path first. Source: docs/threat-model.md, rows 25 to 32.
+/// Why this directory must not be granted, as the end of a sentence that begins with its name;
+/// `None` if it may be granted. The caller must resolve links in the path first. Source:
+/// docs/threat-model.md, rows 25 to 32.
 #[must_use]
 pub fn forbidden_root(path: &Path) -> Option<String> {
     if path == Path::new("/") {

@@ -1,9 +1,9 @@
 //! How much is in a directory: counted once, then kept as its cells change it.
 //!
-//! Invariants: what changes a directory does so in its turn, one after the other, in this process and in all that share the
-//! count, so that what is counted before is true after; a file without a name counts until its last handle is closed,
-//! whichever process has it.
-//! Whether a file is open is asked of the kernel: who opens one in a directory that can be written to holds a shared lock on
+//! Invariants: what changes a directory does so in its turn, one after the other, in this process
+//! and in all that share the count, so that what is counted before is true after; a file without a
+//! name counts until its last handle is closed, whichever process has it. Whether a file is open is
+//! asked of the kernel: who opens one in a directory that can be written to holds a shared lock on
 //! it (`flock`), which ends with the handle or its process.
 
 use std::collections::{HashMap, VecDeque};
@@ -78,8 +78,8 @@ pub(super) struct Named {
 }
 
 impl Ledger {
-    /// That of a directory. Its content is counted unless it has a count already. With a place it is shared by all processes
-    /// that name the same.
+    /// That of a directory. Its content is counted unless it has a count already. With a place it
+    /// is shared by all processes that name the same.
     pub(super) fn of(dir: &File, place: Option<&Path>) -> io::Result<Arc<Self>> {
         let inode = inode(dir)?;
         let key = (inode, place.map(Path::to_owned));
@@ -113,7 +113,8 @@ impl Ledger {
         }
     }
 
-    /// Gives back the bytes of files without a name that are no longer open anywhere. Looks at `most` of them.
+    /// Gives back the bytes of files without a name that are no longer open anywhere. Looks at
+    /// `most` of them.
     fn reclaim(&self, most: usize) {
         let mut used = self.used.lock();
         for _ in 0..most.min(used.nameless.len()) {
@@ -128,7 +129,8 @@ impl Ledger {
         }
     }
 
-    /// Counts anew where no other process uses the directory, and one that did may have died with files without a name.
+    /// Counts anew where no other process uses the directory, and one that did may have died with
+    /// files without a name.
     fn recount(&self) {
         let Some(shared) = &self.shared else { return };
         let mut used = self.used.lock();
@@ -165,7 +167,8 @@ impl Area {
         Self { room, ledger }
     }
 
-    /// Waits for its turn to change the directory. What is done with paths and sizes is done while it is held.
+    /// Waits for its turn to change the directory. What is done with paths and sizes is done while
+    /// it is held.
     pub(super) fn turn(&self) -> io::Result<Turn<'_>> {
         let ledger = &*self.ledger;
         let alone = ledger.turn.lock();

@@ -1,6 +1,7 @@
 //! The scratch directory of one call: empty at its start, removed at its end.
 //!
-//! Invariants: whatever a tool has made in it, it is removed with a few file descriptors and without recursion.
+//! Invariants: whatever a tool has made in it, it is removed with a few file descriptors and
+//! without recursion.
 
 use std::fs::{self, File};
 use std::io;
@@ -21,7 +22,8 @@ use crate::grants::Room;
 /// Files that are removed where the cell ends; more go on a thread that may take its time.
 const FEW: u64 = 16;
 
-/// Where the directories of single calls are made: private to this user. Dropped, it is removed with what is left in it.
+/// Where the directories of single calls are made: private to this user. Dropped, it is removed
+/// with what is left in it.
 pub(super) struct Nest {
     room: Room,
     place: Place,
@@ -29,7 +31,8 @@ pub(super) struct Nest {
     removals: Arc<RwLock<()>>,
 }
 
-/// A directory of one call's own. Dropped, it is removed with all that is in it; links in it are not followed.
+/// A directory of one call's own. Dropped, it is removed with all that is in it; links in it are
+/// not followed.
 pub(crate) struct Scratch {
     place: Option<Place>,
     area: Arc<Area>,
@@ -45,7 +48,8 @@ pub(super) struct Place {
 impl Place {
     fn new(made: tempfile::TempDir) -> io::Result<Self> {
         let dir = tree::place(CWD, made.path())?;
-        // From here on it is removed by what knows how: a tool may have made it deeper than recursion goes.
+        // From here on it is removed by what knows how: a tool may have made it deeper than
+        // recursion goes.
         Ok(Self { path: made.keep(), dir })
     }
 
@@ -104,7 +108,8 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let Some(place) = self.place.take() else { return };
         let (area, removals) = (Arc::clone(&self.area), Arc::clone(&self.removals));
-        // Work that the call left behind finds the directory closed, and cannot make a file while it is removed.
+        // Work that the call left behind finds the directory closed, and cannot make a file while
+        // it is removed.
         let remove = move || {
             area.close();
             let _one = removals.read();

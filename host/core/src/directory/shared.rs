@@ -1,15 +1,16 @@
 //! The count of a directory, shared by all processes that have it granted.
 //!
-//! In: a directory for such counts, the granted one. Out: a turn at changing it, alone among all processes, with the sum
-//! of what is in it.
-//! Invariants: the sum is true whenever a turn begins: a turn that its process did not live to end is followed by a count of
-//! the directory; the first process that uses the directory counts it anew, so nothing has to outlive a loss of power and
-//! nothing is flushed; a turn costs five system calls.
-//! Layout: `DEVICE-INODE.count` holds the sum and is locked (`flock`) for a turn; `DEVICE-INODE.users` is locked, shared, by
-//! each process that uses the directory. A lock ends with its process.
-//! Why no table of the database: two processes that change a file at once could each take its old size for the difference,
-//! so the directory has to be locked for each change anyway; what is locked may as well hold the sum, and a transaction would
-//! add the database's own lock, which changes of all directories would wait for.
+//! In: a directory for such counts, the granted one. Out: a turn at changing it, alone among all
+//! processes, with the sum of what is in it.
+//! Invariants: the sum is true whenever a turn begins: a turn that its process did not live to end
+//! is followed by a count of the directory; the first process that uses the directory counts it
+//! anew, so nothing has to outlive a loss of power and nothing is flushed; a turn costs five system
+//! calls. Layout: `DEVICE-INODE.count` holds the sum and is locked (`flock`) for a turn;
+//! `DEVICE-INODE.users` is locked, shared, by each process that uses the directory. A lock ends
+//! with its process. Why no table of the database: two processes that change a file at once could
+//! each take its old size for the difference, so the directory has to be locked for each change
+//! anyway; what is locked may as well hold the sum, and a transaction would add the database's own
+//! lock, which changes of all directories would wait for.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -38,8 +39,8 @@ pub(super) struct Sum {
     pub(super) nameless: u64,
 }
 
-/// How long a process waits for its turn. A turn takes microseconds, or as long as it takes to count the directory. A process
-/// that is stopped in its turn keeps it.
+/// How long a process waits for its turn. A turn takes microseconds, or as long as it takes to
+/// count the directory. A process that is stopped in its turn keeps it.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The first and the longest pause between two attempts to begin a turn.
 const PAUSES: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(5)];
@@ -108,13 +109,15 @@ impl Shared {
         }
     }
 
-    /// In a turn: what is in the directory, counted, if no other process uses it; this one's files without a name have
-    /// `nameless` bytes. What processes that died have left in the sum goes by that.
+    /// In a turn: what is in the directory, counted, if no other process uses it; this one's files
+    /// without a name have `nameless` bytes. What processes that died have left in the sum goes by
+    /// that.
     pub(super) fn counted_alone(
         &self,
         nameless: impl FnOnce() -> io::Result<u64>,
     ) -> io::Result<Option<Sum>> {
-        // The shared lock is lost meanwhile. No process sees that, because each looks at these locks in its turn only.
+        // The shared lock is lost meanwhile. No process sees that, because each looks at these
+        // locks in its turn only.
         let is_alone = match self.users.try_lock() {
             Ok(()) => true,
             Err(TryLockError::WouldBlock) => false,
@@ -129,8 +132,8 @@ impl Shared {
         counted
     }
 
-    /// Bytes of the files without a name that this process has open on the directory's filesystem. Those that are none of a
-    /// tool's are counted too: rather too much than too little.
+    /// Bytes of the files without a name that this process has open on the directory's filesystem.
+    /// Those that are none of a tool's are counted too: rather too much than too little.
     pub(super) fn nameless_here(&self) -> io::Result<u64> {
         let device = self.dir.metadata()?.dev();
         let mut seen = HashMap::new();

@@ -1,8 +1,9 @@
 //! Temporary directories that later processes can remove if their owner died.
 //!
-//! Invariants: a process holds a lock (`flock`) on its directory, which the kernel releases when the process ends. A
-//! directory is collected only under that lock, so a directory of a living process is never removed, nor one that
-//! contains it. A process whose new directory was collected at once notices it and makes another one.
+//! Invariants: a process holds a lock (`flock`) on its directory, which the kernel releases when
+//! the process ends. A directory is collected only under that lock, so a directory of a living
+//! process is never removed, nor one that contains it. A process whose new directory was collected
+//! at once notices it and makes another one.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
@@ -24,9 +25,9 @@ const LOOKED_AT: usize = 20_000;
 /// Time for what is collected when a process begins; the rest is the next one's.
 const COLLECTING: Duration = Duration::from_secs(1);
 
-/// Removes a directory tree of any depth, with few file descriptors, and follows no link. Use it for directories that
-/// tools have written to, for instance the temporary directory of a worker of a [`WorkerProcess`](crate::WorkerProcess) that was
-/// killed.
+/// Removes a directory tree of any depth, with few file descriptors, and follows no link. Use it
+/// for directories that tools have written to, for instance the temporary directory of a worker of
+/// a [`WorkerProcess`](crate::WorkerProcess) that was killed.
 ///
 /// # Errors
 /// The error of the operating system, for instance if a process still writes to the directory.
@@ -35,8 +36,9 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
     fs::remove_dir(path)
 }
 
-/// A temporary directory for this process and its children. Only this user can read it. Dropping it does not remove it:
-/// call [`remove_tree`]. [`collect`](Self::collect) removes the directories of processes that were killed.
+/// A temporary directory for this process and its children. Only this user can read it. Dropping it
+/// does not remove it: call [`remove_tree`]. [`collect`](Self::collect) removes the directories of
+/// processes that were killed.
 #[derive(Debug)]
 pub struct TemporaryDirectory {
     path: PathBuf,
@@ -81,8 +83,9 @@ impl TemporaryDirectory {
         Place { path: self.path, dir: self.dir }
     }
 
-    /// Removes the temporary directories of this user's processes that have ended. Call it when a process starts;
-    /// several processes can call it at the same time. It stops after about a second.
+    /// Removes the temporary directories of this user's processes that have ended. Call it when a
+    /// process starts; several processes can call it at the same time. It stops after about a
+    /// second.
     pub fn collect() {
         collect_in(&tempfile::env::temp_dir());
     }

@@ -1,8 +1,8 @@
-//! Counts and removes a directory tree that a tool has made: with a few file descriptors and without recursion, at any
-//! depth.
+//! Counts and removes a directory tree that a tool has made: with a few file descriptors and
+//! without recursion, at any depth.
 //!
-//! Invariants: no link is followed; no path is longer than a name; the number of open descriptors does not depend on
-//! the depth. Source: docs/threat-model.md, rows 26 and 30.
+//! Invariants: no link is followed; no path is longer than a name; the number of open descriptors
+//! does not depend on the depth. Source: docs/threat-model.md, rows 26 and 30.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};
@@ -92,8 +92,8 @@ impl Count {
 
 // -- removing
 
-/// Removes all that is in a directory. What stands in a directory below it is moved up, so that nothing is ever reached
-/// through more than one.
+/// Removes all that is in a directory. What stands in a directory below it is moved up, so that
+/// nothing is ever reached through more than one.
 pub(super) fn clear(dir: &File) -> io::Result<()> {
     let root = place(dir, c".")?;
     let (mut next, mut moved) = (0, 0);
@@ -174,7 +174,8 @@ mod tests {
         File::from(openat(dir, name, flags, Mode::RUSR).unwrap()).set_len(bytes).unwrap();
     }
 
-    /// Deeper than the longest path is long, broad as well, with links to a canary, and with names that are numbers.
+    /// Deeper than the longest path is long, broad as well, with links to a canary, and with names
+    /// that are numbers.
     #[test]
     fn a_tree_is_counted_and_removed_however_deep_it_is() {
         let (tree, canary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

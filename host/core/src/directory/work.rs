@@ -1,7 +1,8 @@
-//! What a tool does in a directory: on a thread that may block, never out of the directory, never over its room.
+//! What a tool does in a directory: on a thread that may block, never out of the directory, never
+//! over its room.
 //!
-//! Invariants: what does not fit changes nothing; nothing but regular files and directories is opened, and nothing waits for
-//! the other end of a pipe; no link is made that leads upwards.
+//! Invariants: what does not fit changes nothing; nothing but regular files and directories is
+//! opened, and nothing waits for the other end of a pipe; no link is made that leads upwards.
 
 use std::fs::File;
 use std::io;
@@ -65,7 +66,8 @@ pub(crate) fn open(
             dir.open_with(path, &options)?
         }
         (mut options, Some(area)) => {
-            // Never through a link to what is not there: where that would be is not the path that was checked.
+            // Never through a link to what is not there: where that would be is not the path that
+            // was checked.
             area.has_room(0, 1)?;
             let file = dir.open_with(path, options.create_new(true))?;
             area.named(0);
@@ -92,7 +94,8 @@ pub(crate) fn open(
     Ok(Opened::File(file, hold))
 }
 
-/// Options that never wait, for a pipe's other end above all, and never truncate: what it is must be known before.
+/// Options that never wait, for a pipe's other end above all, and never truncate: what it is must
+/// be known before.
 fn options(opening: Opening) -> OpenOptions {
     let follow = if opening.follow { OFlags::empty() } else { OFlags::NOFOLLOW };
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | follow).bits();
@@ -132,7 +135,8 @@ impl Area {
     pub(crate) fn remove_directory(&self, dir: &File, path: &str) -> io::Result<()> {
         let dir = capability(dir)?;
         let _turn = self.turn()?;
-        // A slash at the end is of a directory's name: the resolver of paths would take it for `/.`.
+        // A slash at the end is of a directory's name: the resolver of paths would take it for
+        // `/.`.
         let path = if path.starts_with('/') { path } else { path.trim_end_matches('/') };
         let was = named(&dir, path)?;
         dir.remove_dir(path)?;
@@ -149,8 +153,8 @@ impl Area {
         Ok(())
     }
 
-    /// Makes a link that leads downwards: wherever it is moved to, and whatever process follows it, it never leads
-    /// out of the directory.
+    /// Makes a link that leads downwards: wherever it is moved to, and whatever process follows it,
+    /// it never leads out of the directory.
     pub(crate) fn create_link(&self, dir: &File, target: &str, path: &str) -> io::Result<()> {
         let down = |part| matches!(part, Component::Normal(_) | Component::CurDir);
         if stands(Defence::LinkTargets)

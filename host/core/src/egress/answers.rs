@@ -1,7 +1,7 @@
 //! Answers in place of the network, for the tests of tools.
 //!
-//! Invariants: only the connection is replaced. Rights, headers, secrets, budgets, deadlines and redaction are those of a
-//! real request.
+//! Invariants: only the connection is replaced. Rights, headers, secrets, budgets, deadlines and
+//! redaction are those of a real request.
 
 use std::sync::Arc;
 
@@ -25,7 +25,8 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-/// Finds the response to a request, `None` if there is none: the tool is told then that the server cannot be reached.
+/// Finds the response to a request, `None` if there is none: the tool is told then that the server
+/// cannot be reached.
 pub(super) type Answers = Arc<dyn Fn(Method, &Target) -> Option<Answer> + Send + Sync>;
 
 /// A connection that answers one request.

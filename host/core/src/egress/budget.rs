@@ -11,7 +11,8 @@ use super::{SendError, Share};
 
 use crate::defence::{Defence, stands};
 
-/// Requests that one call may make. A tool that follows ten redirects of three pages stays below it, a port scan does not.
+/// Requests that one call may make. A tool that follows ten redirects of three pages stays below
+/// it, a port scan does not.
 pub(crate) const DEFAULT_REQUESTS: u64 = 32;
 /// Bytes that one call may send, over all of its requests: paths, headers and bodies.
 pub(crate) const DEFAULT_SENT: u64 = 8 << 20;

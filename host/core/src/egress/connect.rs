@@ -1,9 +1,9 @@
 //! From checked addresses to a connection.
 //!
-//! In: the addresses that may be connected to. Out: bytes to and from the first that answers, through TLS where the target
-//! says so.
-//! Invariants: only these addresses are connected to, by this process or by the operator's proxy; the certificate is of the host
-//! that was checked.
+//! In: the addresses that may be connected to. Out: bytes to and from the first that answers,
+//! through TLS where the target says so.
+//! Invariants: only these addresses are connected to, by this process or by the operator's proxy;
+//! the certificate is of the host that was checked.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

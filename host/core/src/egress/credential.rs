@@ -1,8 +1,9 @@
 //! A secret that the host puts into a request.
 //!
-//! In: how a grant says that it is placed, and its value. Out: a header or a parameter for requests that the secret is bound
-//! to.
-//! Invariants: the value stands in no `Debug`; it is sent to no request that its rule does not cover.
+//! In: how a grant says that it is placed, and its value. Out: a header or a parameter for requests
+//! that the secret is bound to.
+//! Invariants: the value stands in no `Debug`; it is sent to no request that its rule does not
+//! cover.
 
 use std::fmt;
 

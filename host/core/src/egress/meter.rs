@@ -1,4 +1,5 @@
-//! Counts what a peer sends, whatever it is: also what no response shows, like interim responses and the frames of chunks.
+//! Counts what a peer sends, whatever it is: also what no response shows, like interim responses
+//! and the frames of chunks.
 //!
 //! Invariants: past its limit nothing is read any more.
 
@@ -15,8 +16,9 @@ use super::connect::Stream;
 
 use crate::defence::{Defence, stands};
 
-/// Bytes that may stand around those of a body: chunks of five hundred bytes stay far below it, and so do two hundred
-/// thousand smaller ones. A body that comes byte by byte costs more to read than it is worth.
+/// Bytes that may stand around those of a body: chunks of five hundred bytes stay far below it, and
+/// so do two hundred thousand smaller ones. A body that comes byte by byte costs more to read than
+/// it is worth.
 const FRAMING: u64 = 1 << 20;
 
 /// How much may be read from one connection.

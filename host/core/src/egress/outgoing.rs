@@ -1,8 +1,10 @@
 //! A request as a tool asks for it, and as it is written.
 //!
-//! In: an [`Outgoing`] and the credentials that the host adds. Out: a request of HTTP/1.1 in origin-form.
-//! Invariants: one `host` header, that of the checked target; length, connection and the way that a message went are the
-//! host's to say; nothing that one reader of HTTP takes for the end of a header and another does not.
+//! In: an [`Outgoing`] and the credentials that the host adds. Out: a request of HTTP/1.1 in
+//! origin-form.
+//! Invariants: one `host` header, that of the checked target; length, connection and the way that a
+//! message went are the host's to say; nothing that one reader of HTTP takes for the end of a
+//! header and another does not.
 //! Source: RFC 9112; docs/contract.md, section 7.
 
 use std::time::{Duration, Instant};
@@ -18,7 +20,8 @@ use super::{MAX_HEAD, MAX_HEADERS, SendError};
 use crate::defence::{Defence, stands};
 use crate::grants::{Method, Target};
 
-/// Headers that only the host sets, because they say where a message ends, who it is for, or which way it went.
+/// Headers that only the host sets, because they say where a message ends, who it is for, or which
+/// way it went.
 const FORBIDDEN: [&str; 18] = [
     "connection",
     "content-length",
@@ -33,7 +36,8 @@ const FORBIDDEN: [&str; 18] = [
     "upgrade",
     "via",
     "x-real-ip",
-    // Some servers read the method and the path from these: they would be others than the checked ones.
+    // Some servers read the method and the path from these: they would be others than the checked
+    // ones.
     "x-http-method",
     "x-method-override",
     "x-http-method-override",
@@ -62,7 +66,8 @@ pub(crate) struct Outgoing {
     pub(crate) times: Times,
 }
 
-/// How long parts of a request may take, each counted by itself. Source: `wasi:http`, `request-options`.
+/// How long parts of a request may take, each counted by itself. Source: `wasi:http`,
+/// `request-options`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Times {
     /// From the request to a connection: the wait for a free one, the name, the address and TLS.
@@ -242,7 +247,8 @@ fn http_method(method: Method) -> http::Method {
     }
 }
 
-/// A request that cannot be sent. The problem alone: the guest SDKs say in front that the request cannot be sent.
+/// A request that cannot be sent. The problem alone: the guest SDKs say in front that the request
+/// cannot be sent.
 pub(super) fn invalid(problem: impl Into<String>) -> SendError {
     SendError::Invalid(problem.into())
 }

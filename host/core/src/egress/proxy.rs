@@ -1,8 +1,9 @@
 //! A proxy of the operator's, through which the requests of tools leave.
 //!
 //! In: an address that was checked. Out: a connection to it, which the proxy makes (`CONNECT`).
-//! Invariants: the proxy is asked for an address and never for a name, so that it cannot resolve the name to another one; its
-//! password is in no `Debug` and no error; of its answer no word reaches a tool.
+//! Invariants: the proxy is asked for an address and never for a name, so that it cannot resolve
+//! the name to another one; its password is in no `Debug` and no error; of its answer no word
+//! reaches a tool.
 
 use std::fmt;
 use std::io;

@@ -1,15 +1,18 @@
-//! Takes the values of secrets out of what is read or written, in every form that one echoes them in.
+//! Takes the values of secrets out of what is read or written, in every form that one echoes them
+//! in.
 //!
-//! In: values, and bytes in one piece or in many. Out: the bytes with [`MARK`] in place of each value.
-//! Forms: plain; base64 and base64url wherever the value begins in the encoded text, also of base64 and of hex; base32; hex;
-//! quoted-printable; lists of decimal numbers; URL-encoded once or twice, as much or as little as an encoder may; as a string of
-//! JSON or HTML, also by the numbers of its characters; backwards. Letters of both cases. Plain, backwards and the encodings of
-//! letters and digits also with white space, punctuation or characters without width in between: what is words or a number by
-//! itself counts where punctuation stands after every fourth character at the latest, so that a sentence is none. Of a value that
-//! is broken in two, each piece of at least half of it and 8 bytes (12 without both a letter and a digit, which words of a
-//! language have too). What is compressed is searched by [`Inflation`].
-//! Invariants: pure; linear in the bytes, whatever they are; pieces give what the whole gives; memory is bounded, by looking
-//! for fewer forms where there are very many values.
+//! In: values, and bytes in one piece or in many. Out: the bytes with [`MARK`] in place of each
+//! value. Forms: plain; base64 and base64url wherever the value begins in the encoded text, also of
+//! base64 and of hex; base32; hex; quoted-printable; lists of decimal numbers; URL-encoded once or
+//! twice, as much or as little as an encoder may; as a string of JSON or HTML, also by the numbers
+//! of its characters; backwards. Letters of both cases. Plain, backwards and the encodings of
+//! letters and digits also with white space, punctuation or characters without width in between:
+//! what is words or a number by itself counts where punctuation stands after every fourth character
+//! at the latest, so that a sentence is none. Of a value that is broken in two, each piece of at
+//! least half of it and 8 bytes (12 without both a letter and a digit, which words of a language
+//! have too). What is compressed is searched by [`Inflation`].
+//! Invariants: pure; linear in the bytes, whatever they are; pieces give what the whole gives;
+//! memory is bounded, by looking for fewer forms where there are very many values.
 //! Not here: values that a tool changes on purpose. `docs/security.md` lists what is not found.
 
 mod forms;
@@ -36,8 +39,8 @@ pub(crate) const MARK: &[u8] = b"[redacted]";
 const SPREAD: usize = 8;
 /// Characters that stand together at most, on average, where words are spelled out.
 const GROUP: usize = 4;
-/// Bytes of all patterns together up to which they are searched for with a table of every state and byte: three to five times
-/// as fast as without, and some 450 times the patterns in memory.
+/// Bytes of all patterns together up to which they are searched for with a table of every state and
+/// byte: three to five times as fast as without, and some 450 times the patterns in memory.
 const MAX_TABLE: usize = 40 << 10;
 /// Bytes that are searched at once: what a search keeps beside them is a few times as much.
 const CHUNK: usize = 64 << 10;
@@ -71,7 +74,8 @@ impl Automaton {
         let kind =
             if bytes <= MAX_TABLE { AhoCorasickKind::DFA } else { AhoCorasickKind::ContiguousNFA };
         let mut builder = AhoCorasick::builder();
-        // Without a filter in front, text that looks like a form, as base64 does, takes as long as any other.
+        // Without a filter in front, text that looks like a form, as base64 does, takes as long as
+        // any other.
         builder
             .kind(Some(kind))
             .prefilter(false)
@@ -141,8 +145,8 @@ impl Redactor {
         (0..bytes.len()).step_by(CHUNK).any(|from| self.finds_at(bytes, from, |_| true))
     }
 
-    /// Whether one of the values that are sought stands in these bytes; others have their turn in between. A form that two
-    /// values have in common is one of a sought value only if both are.
+    /// Whether one of the values that are sought stands in these bytes; others have their turn in
+    /// between. A form that two values have in common is one of a sought value only if both are.
     pub(super) async fn finds_any(&self, bytes: &[u8], is_sought: &[bool]) -> bool {
         let sought = |owners: &[usize]| are_sought(owners, is_sought);
         for from in (0..bytes.len()).step_by(CHUNK) {
@@ -266,7 +270,8 @@ impl Redaction {
         let reach = self.redactor.0.reach;
         for piece in piece.chunks(CHUNK) {
             self.held.extend_from_slice(piece);
-            // Each search lets go of half of what it searches: the smallest pieces cost no more than the largest.
+            // Each search lets go of half of what it searches: the smallest pieces cost no more
+            // than the largest.
             if self.held.len() >= 2 * reach {
                 // A form that begins before this is here in full.
                 self.release(self.held.len() + 1 - reach, &mut out);

@@ -17,25 +17,27 @@ use crate::fence::resumed;
 use crate::grants::{Host, Method, Target, is_let_through};
 use ipnet::IpNet;
 
-/// Addresses of one answer that are looked at. No honest name has more, and each is a connection that may be tried.
+/// Addresses of one answer that are looked at. No honest name has more, and each is a connection
+/// that may be tried.
 const MAX_ADDRESSES: usize = 64;
 
-/// How long a name is being resolved at most: what the system's resolver takes for three servers that are silent, asked twice
-/// for five seconds each.
+/// How long a name is being resolved at most: what the system's resolver takes for three servers
+/// that are silent, asked twice for five seconds each.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// The future that [`Resolver::resolve`] returns.
 pub type Resolved = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// Finds the addresses of a host name. It is called once for each request, and every address in the answer is checked:
-/// a resolver need not be trusted.
+/// Finds the addresses of a host name. It is called once for each request, and every address in the
+/// answer is checked: a resolver need not be trusted.
 pub trait Resolver: Send + Sync {
-    /// The addresses of this host, in the order in which they are to be tried. It runs on threads of this library,
-    /// which have tokio's I/O and timers.
+    /// The addresses of this host, in the order in which they are to be tried. It runs on threads
+    /// of this library, which have tokio's I/O and timers.
     ///
     /// # Cancel safety
-    /// It is not dropped when the request's time is over: it runs until it ends, for at most half a minute. A lookup of
-    /// the operating system cannot be interrupted, and until it ends it counts for the tenant that asked.
+    /// It is not dropped when the request's time is over: it runs until it ends, for at most half a
+    /// minute. A lookup of the operating system cannot be interrupted, and until it ends it counts
+    /// for the tenant that asked.
     fn resolve(&self, host: &str, port: u16) -> Resolved;
 }
 
@@ -99,7 +101,8 @@ impl Names {
         Self { resolver: Arc::new(resolver), slots: Arc::new(Slots::new(RESOLVING)) }
     }
 
-    /// Asks once. A call that does not wait for the answer any more keeps the place of the question until it comes.
+    /// Asks once. A call that does not wait for the answer any more keeps the place of the question
+    /// until it comes.
     async fn resolve(
         &self,
         name: String,

@@ -1,8 +1,9 @@
 //! A response as a tool sees it.
 //!
-//! In: what hyper read. Out: a head and a body within their bounds, without the secrets that went into the request.
-//! Invariants: a message that two readers could end at different places is refused; nothing is decompressed; a body that
-//! stopped early is an error, never a short body.
+//! In: what hyper read. Out: a head and a body within their bounds, without the secrets that went
+//! into the request.
+//! Invariants: a message that two readers could end at different places is refused; nothing is
+//! decompressed; a body that stopped early is an error, never a short body.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -246,7 +247,8 @@ impl hyper::body::Body for Body {
                 }
             };
             let piece = match frame {
-                // Trailers are dropped: few clients read them, and what they say would have to be checked like a head.
+                // Trailers are dropped: few clients read them, and what they say would have to be
+                // checked like a head.
                 Some(Ok(frame)) => {
                     frame.into_data().map_or(Ok(Bytes::new()), |data| self.take(data))
                 }

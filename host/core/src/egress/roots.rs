@@ -49,7 +49,8 @@ impl Roots {
         Ok(self)
     }
 
-    /// How TLS is spoken: no session is resumed, so that two tenants look like two clients; HTTP/1.1 only.
+    /// How TLS is spoken: no session is resumed, so that two tenants look like two clients;
+    /// HTTP/1.1 only.
     pub(super) fn config(self) -> Arc<ClientConfig> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let versions = ClientConfig::builder_with_provider(provider)

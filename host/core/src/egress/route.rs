@@ -1,7 +1,7 @@
 //! Decides whether a request would be sent, without sending it.
 //!
-//! In: a tool's rights and a request. Out: a [`Route`]. Invariants: the functions that decide when a request is sent
-//! decide here too.
+//! In: a tool's rights and a request. Out: a [`Route`]. Invariants: the functions that decide when
+//! a request is sent decide here too.
 
 use ipnet::IpNet;
 
@@ -18,15 +18,16 @@ pub enum Route {
     Open,
     /// The tool's rights do not allow it.
     Denied(Denial),
-    /// It is granted, but its host has only private addresses. The rule that grants it would have to name these
-    /// networks, which are the smallest that suffice.
+    /// It is granted, but its host has only private addresses. The rule that grants it would have
+    /// to name these networks, which are the smallest that suffice.
     Private(Vec<IpNet>),
     /// It is granted, but the name of its host has no address now.
     Unresolved(String),
 }
 
 impl Egress {
-    /// Decides whether a tool's request would be sent. The host's name is looked up; nothing is sent to the host.
+    /// Decides whether a tool's request would be sent. The host's name is looked up; nothing is
+    /// sent to the host.
     ///
     /// # Cancel safety
     /// May be dropped: a lookup that has begun goes on in the background.

@@ -1,8 +1,11 @@
 //! What a tool's own words in a request are held against before they leave.
 //!
-//! In: a request as the tool wrote it, before the host adds anything, and the values that are no business of its destination.
-//! Out: a denial, or leave to go; and a word to observers where something looks like a secret that the host does not know.
-//! Invariants: nothing is sent before all of it was looked at; no text says which secret it was, or shows it.
+//! In: a request as the tool wrote it, before the host adds anything, and the values that are no
+//! business of its destination.
+//! Out: a denial, or leave to go; and a word to observers where something looks like a secret that
+//! the host does not know.
+//! Invariants: nothing is sent before all of it was looked at; no text says which secret it was, or
+//! shows it.
 //! Not here: what a tool can do to a value so that it cannot be recognised.
 
 use std::fmt;
@@ -20,7 +23,8 @@ use crate::grants::{HttpRule, Method, Target};
 use crate::rights::{Denial, Layer};
 use crate::secret::Secret;
 
-/// Bytes of a body that are inflated before others have their turn: they may come to a thousand times as many.
+/// Bytes of a body that are inflated before others have their turn: they may come to a thousand
+/// times as many.
 const PIECE: usize = 4 << 10;
 
 /// Who is told what kind of secret a request seems to carry.
@@ -28,7 +32,8 @@ pub(crate) type Tell = Box<dyn Fn(&'static str) + Send + Sync>;
 
 /// What a request is held against.
 pub(crate) struct Screen {
-    /// Values that are not the tool's: they leave with no request. Whole ones only, for every answer tells the tool something.
+    /// Values that are not the tool's: they leave with no request. Whole ones only, for every
+    /// answer tells the tool something.
     pub(crate) others: Redactor,
     /// The tool's own, which leave with no request but those they are bound to.
     pub(crate) own: Option<Redactor>,
@@ -51,7 +56,8 @@ impl Screen {
     pub(super) fn of(self, outgoing: &Outgoing) -> Screening {
         let Outgoing { method, target, headers, body, timeout: _, times: _ } = outgoing;
         let url = target.as_str();
-        // In one text, since a value may be spread over them; and once more without the names, for one character in each.
+        // In one text, since a value may be spread over them; and once more without the names, for
+        // one character in each.
         let values: Vec<_> = headers.iter().map(|(_, value)| value.as_slice()).collect();
         let values = values.join(&b'\n');
         let headers = headers
@@ -78,7 +84,8 @@ impl Screening {
     /// Looks at all of it, in turns with other requests.
     ///
     /// # Errors
-    /// [`SendError::Denied`]; [`SendError::Invalid`] for a body that is compressed and too large to be searched.
+    /// [`SendError::Denied`]; [`SendError::Invalid`] for a body that is compressed and too large to
+    /// be searched.
     pub(super) async fn pass(self) -> Result<(), SendError> {
         let Self { screen: Screen { others, own, bound, tell }, method, target, texts, body } =
             self;

@@ -1,7 +1,7 @@
 //! Why a request has no response.
 //!
-//! Invariants: a text names a host at most, in part where it is long: no header, query, body, and no address that a name led
-//! to; nothing of it is the peer's own words.
+//! Invariants: a text names a host at most, in part where it is long: no header, query, body, and
+//! no address that a name led to; nothing of it is the peer's own words.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -136,7 +136,8 @@ impl SendError {
         Self::Unreachable(format!("`{}` cannot be reached: {problem}", named(target)))
     }
 
-    /// The line names the whole host: a path could be a peer's text. The address that a name has is not for the tool to see.
+    /// The line names the whole host: a path could be a peer's text. The address that a name has is
+    /// not for the tool to see.
     pub(super) fn private(method: Method, target: &Target) -> Self {
         let host = target.host();
         let is_known = matches!(&host, Host::Address(_))

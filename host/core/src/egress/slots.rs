@@ -1,6 +1,7 @@
 //! Something there is a limited number of, shared by tenants and calls.
 //!
-//! Invariants: no call and no tenant holds more than its share; a call that waits for its own share keeps nothing from others.
+//! Invariants: no call and no tenant holds more than its share; a call that waits for its own share
+//! keeps nothing from others.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,8 +15,8 @@ use crate::defence::{Defence, stands};
 /// Names of tenants before those are forgotten that hold nothing.
 const NAMES: usize = 64;
 
-/// A limited number of something. One tenant has a quarter of it at most; a call without a tenant is the embedder's own, and
-/// held back by its own share alone.
+/// A limited number of something. One tenant has a quarter of it at most; a call without a tenant
+/// is the embedder's own, and held back by its own share alone.
 #[derive(Debug)]
 pub(super) struct Slots {
     pub(super) all: Arc<Semaphore>,
@@ -48,7 +49,8 @@ impl Slots {
         }
     }
 
-    /// Waits for one, on behalf of a tenant and within the share of a call. From the smallest circle to the largest.
+    /// Waits for one, on behalf of a tenant and within the share of a call. From the smallest
+    /// circle to the largest.
     ///
     /// # Cancel safety
     /// Dropped, it gives up its place.

@@ -9,7 +9,8 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 /// Threads for I/O and TLS.
 const THREADS: usize = 2;
-/// Threads that ask the system's resolver, which cannot be interrupted: each ends by the system's own limit.
+/// Threads that ask the system's resolver, which cannot be interrupted: each ends by the system's
+/// own limit.
 pub(super) const RESOLVING: usize = 32;
 
 #[derive(Debug, Default)]

@@ -1,6 +1,7 @@
 //! How servers are reached and trusted, and what is told when one is not reached.
 //!
-//! Invariants: a request uses one way from its beginning to its end, also where another one replaces it meanwhile.
+//! Invariants: a request uses one way from its beginning to its end, also where another one
+//! replaces it meanwhile.
 
 use std::sync::{Arc, LazyLock};
 
@@ -35,7 +36,8 @@ impl Default for Way {
     }
 }
 
-/// Tells, when it is dropped, that a request has no connection: also of a request that is given up because its time is over.
+/// Tells, when it is dropped, that a request has no connection: also of a request that is given up
+/// because its time is over.
 pub(super) struct Unconnected(pub(super) Option<Arc<dyn Fn() + Send + Sync>>);
 
 impl Unconnected {

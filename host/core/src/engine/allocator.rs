@@ -1,4 +1,5 @@
-//! A way to get memory for cells: an engine of the runtime, and what components are linked with on it.
+//! A way to get memory for cells: an engine of the runtime, and what components are linked with on
+//! it.
 
 use std::sync::OnceLock;
 
@@ -20,8 +21,9 @@ impl Allocator {
         Ok(Self { engine: config::engine(allocation)?, linker: OnceLock::new() })
     }
 
-    /// One with a pool for so many cells. Where the machine has no room for that, the pool takes at most half of the room, so that
-    /// the rest of the process has the other half. Returns how many cells there are. `None` where there is no room for one.
+    /// One with a pool for so many cells. Where the machine has no room for that, the pool takes at
+    /// most half of the room, so that the rest of the process has the other half. Returns how many
+    /// cells there are. `None` where there is no room for one.
     pub(super) fn pooled(cells: u32) -> Option<(Self, u32)> {
         let made = |cells| Self::new(Allocation::Pooled { cells });
         if let Ok(pool) = made(cells) {
@@ -49,7 +51,8 @@ impl Allocator {
         }
     }
 
-    /// What components are linked with. It is made at the first use: few programs use both allocators.
+    /// What components are linked with. It is made at the first use: few programs use both
+    /// allocators.
     pub(super) fn linker(&self) -> Result<&Linker<Cell>, Error> {
         match self.linker.get() {
             Some(linker) => Ok(linker),

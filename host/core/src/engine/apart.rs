@@ -1,7 +1,8 @@
 //! Code linked apart from the pool, for calls that tools make of other tools.
 //!
-//! A tool that waits for another one keeps its slot of the pool. If the other one needed a slot, too, tools that wait could
-//! take them all and wait for ever. So the other one gets memory on demand: as much at most as the first one has left.
+//! A tool that waits for another one keeps its slot of the pool. If the other one needed a slot,
+//! too, tools that wait could take them all and wait for ever. So the other one gets memory on
+//! demand: as much at most as the first one has left.
 
 use std::sync::Arc;
 

@@ -1,12 +1,15 @@
 //! Compiled components on disk.
 //!
-//! A compiled component is native code: loading one is running it. So an entry is used only when a keyed MAC over all of
-//! it fits, in a directory that no other user can write. It takes so many bytes of disk and no more (`room`).
-//! Layout: `KEY.lock` (while a process makes the entry), `KEY.code` (the artifact, mapped as it is), `KEY.tools` (the component's definitions as JSON) and `KEY.mac`
-//! (a keyed hash of the code, and a MAC over it, the name and the definitions), whose time tells when the entry was last of use. `KEY` is the component's SHA-256 and the
-//! engine's own fingerprint: no author finds a component whose entry has the name of another's, or many that share a place.
-//! Invariants: an entry that does not fit is removed and made again, one that cannot be read is let be; nothing here ever
-//! fails a load, whatever other processes do in the directory.
+//! A compiled component is native code: loading one is running it. So an entry is used only when a
+//! keyed MAC over all of it fits, in a directory that no other user can write. It takes so many
+//! bytes of disk and no more (`room`). Layout: `KEY.lock` (while a process makes the entry),
+//! `KEY.code` (the artifact, mapped as it is), `KEY.tools` (the component's definitions as JSON)
+//! and `KEY.mac` (a keyed hash of the code, and a MAC over it, the name and the definitions), whose
+//! time tells when the entry was last of use. `KEY` is the component's SHA-256 and the engine's own
+//! fingerprint: no author finds a component whose entry has the name of another's, or many that
+//! share a place.
+//! Invariants: an entry that does not fit is removed and made again, one that cannot be read is let
+//! be; nothing here ever fails a load, whatever other processes do in the directory.
 
 mod alone;
 mod hash;
@@ -33,9 +36,11 @@ const KEY_BYTES: usize = 32;
 const MAX_MAC: u64 = 2 * blake3::OUT_LEN as u64 + 1;
 /// Bytes of a component's definitions that are kept: far more than a component may have.
 const MAX_TOOLS: u64 = 64 << 20;
-/// Bytes of disk for one directory of artifacts: about a hundred language runtimes, or thousands of ordinary tools.
+/// Bytes of disk for one directory of artifacts: about a hundred language runtimes, or thousands of
+/// ordinary tools.
 pub const DEFAULT_CACHE_BYTES: u64 = 4 << 30;
-/// How long an entry's time may lag behind its last use: so that it costs a write an hour and not one a load.
+/// How long an entry's time may lag behind its last use: so that it costs a write an hour and not
+/// one a load.
 const LAG: Duration = Duration::from_hours(1);
 
 /// A directory of artifacts.
@@ -97,8 +102,8 @@ impl Cache {
             .ok()?
     }
 
-    /// The definitions of the entry of this name, without a look at its code: [`get`](Self::get) may find later that the code
-    /// is gone or does not fit.
+    /// The definitions of the entry of this name, without a look at its code: [`get`](Self::get)
+    /// may find later that the code is gone or does not fit.
     pub(super) fn tools(&self, name: &str) -> Option<Vec<u8>> {
         let read = || {
             let written = self.without_code(name)?;
@@ -108,7 +113,8 @@ impl Cache {
         read().ok()?
     }
 
-    /// None where it does not fit. What cannot be read may be whole, or another process's that is being written.
+    /// None where it does not fit. What cannot be read may be whole, or another process's that is
+    /// being written.
     fn read(&self, name: &str) -> io::Result<Option<Entry>> {
         let (written, path) = (self.without_code(name)?, self.path(name, "code"));
         let file = open(&path)?;
@@ -133,7 +139,8 @@ impl Cache {
     /// Everything of an entry but its code, which is noted as used.
     fn without_code(&self, name: &str) -> io::Result<WithoutCode> {
         let mut reading = open(&self.path(name, "mac"))?;
-        // Not had where a file system has no locks, or where a process removes the entry, which then is not found below.
+        // Not had where a file system has no locks, or where a process removes the entry, which
+        // then is not found below.
         let _ = reading.try_lock_shared();
         let (mut mac, mut tools) = (Vec::new(), Vec::new());
         (&mut reading).take(MAX_MAC).read_to_end(&mut mac)?;
@@ -143,8 +150,9 @@ impl Cache {
         Ok(WithoutCode { mac, tools, reading })
     }
 
-    /// Writes an entry, in place of those that were not used for longest where there is no more room. The MAC gets its name
-    /// last: a half-written entry never fits. What cannot be written replaces nothing.
+    /// Writes an entry, in place of those that were not used for longest where there is no more
+    /// room. The MAC gets its name last: a half-written entry never fits. What cannot be written
+    /// replaces nothing.
     pub(super) fn put(&self, name: &str, code: &[u8], tools: &[u8]) -> io::Result<()> {
         let hash = hash::keyed(&self.code_key, code, code.len() as u64)?;
         let mac = [*hash.as_bytes(), *self.mac(name, tools, &hash).as_bytes()].concat();
@@ -222,8 +230,8 @@ impl WithoutCode {
     }
 }
 
-/// The directory's key. One that is not this user's alone, or not whole, is thrown away, and every entry with it; one that
-/// cannot be read now is not.
+/// The directory's key. One that is not this user's alone, or not whole, is thrown away, and every
+/// entry with it; one that cannot be read now is not.
 fn secret(dir: &Path) -> io::Result<[u8; KEY_BYTES]> {
     let path = dir.join("key");
     // Looked at first: a key that appears meanwhile is another process's, and good.
@@ -246,12 +254,14 @@ fn secret(dir: &Path) -> io::Result<[u8; KEY_BYTES]> {
     secret_in(open(&path), &path)?.ok_or_else(unfit)
 }
 
-/// Opens a plain file of the directory: never through a link, never waiting for the other end of a pipe.
+/// Opens a plain file of the directory: never through a link, never waiting for the other end of a
+/// pipe.
 fn open(path: &Path) -> io::Result<File> {
     crate::private::open(path, crate::grants::Access::Read).map_err(io::Error::from)
 }
 
-/// Notes that an entry was of use, unless that was noted lately. A time in the future is the mistake of a clock.
+/// Notes that an entry was of use, unless that was noted lately. A time in the future is the
+/// mistake of a clock.
 fn touch(mac: &File) {
     let Ok(used) = mac.metadata().and_then(|found| found.modified()) else { return };
     if used.elapsed().ok().is_none_or(|since| since >= LAG) {

@@ -1,7 +1,7 @@
 //! The state of one cell: what host functions see.
 //!
-//! Made for one call and dropped with its store. What most calls never touch (standard output, the WASI context) is made
-//! when it is first touched.
+//! Made for one call and dropped with its store. What most calls never touch (standard output, the
+//! WASI context) is made when it is first touched.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock};
@@ -32,14 +32,17 @@ use crate::tool_error::{Awaited, LimitHit, LimitKind};
 
 /// Handles of the component model in one cell; the engine's own limit is 100,000.
 const HANDLES: usize = 4096;
-/// Host objects (streams, pollables, files, requests) in one cell; the engine's own limit is 1,000,000. Each may hold a
-/// descriptor, and a megabyte of the host's memory, that no limit of the guest's counts.
+/// Host objects (streams, pollables, files, requests) in one cell; the engine's own limit is
+/// 1,000,000. Each may hold a descriptor, and a megabyte of the host's memory, that no limit of the
+/// guest's counts.
 const HOST_OBJECTS: usize = 256;
-/// Bytes that one call across the boundary may copy beyond the result's limit: its own structures and a log line.
+/// Bytes that one call across the boundary may copy beyond the result's limit: its own structures
+/// and a log line.
 pub(super) const COPY_SLACK: usize = 1 << 20;
 
-/// Fuel after which a guest writes down what it used, and yields: about half a millisecond. Between two calls a guest
-/// counts in a register, so without this the receipt of a loop that is killed by its deadline would show next to nothing.
+/// Fuel after which a guest writes down what it used, and yields: about half a millisecond. Between
+/// two calls a guest counts in a register, so without this the receipt of a loop that is killed by
+/// its deadline would show next to nothing.
 const FUEL_INTERVAL: u64 = 1_000_000;
 
 /// A host function refuses to go on: the call ends with this limit.
@@ -88,7 +91,8 @@ impl Cell {
     ) -> wasmtime::Result<Store<Self>> {
         let limits = invocation.limits;
         let deadline = invocation.deadline();
-        // An attempt before this one may have used some of the call's budget: the cell gets what is left.
+        // An attempt before this one may have used some of the call's budget: the cell gets what is
+        // left.
         let (spent, host_calls) =
             (invocation.meter.fuel.load(Relaxed), invocation.meter.host_calls.load(Relaxed));
         let mut table = ResourceTable::new();
@@ -129,8 +133,8 @@ impl Cell {
         Ok(store)
     }
 
-    /// Counts a call into the host by its name, which a trace shows as it shows those of the engine's own, and never with
-    /// what the guest said in it.
+    /// Counts a call into the host by its name, which a trace shows as it shows those of the
+    /// engine's own, and never with what the guest said in it.
     pub(super) fn called(
         &mut self,
         module: &'static str,
@@ -146,7 +150,8 @@ impl Cell {
         tracing::trace!(module, function, "call");
     }
 
-    /// Counts a call into the host. Over the limit the cell ends: here, or at the next tick where here cannot say so.
+    /// Counts a call into the host. Over the limit the cell ends: here, or at the next tick where
+    /// here cannot say so.
     pub(super) fn count_host_call(&mut self) -> Result<(), Stop> {
         self.pulse.runs();
         self.host_calls += 1;
@@ -158,7 +163,8 @@ impl Cell {
         self.pulse.awaits(awaited.into());
     }
 
-    /// The host works for the guest until this is dropped: what asks to be polled again meanwhile is not the guest.
+    /// The host works for the guest until this is dropped: what asks to be polled again meanwhile
+    /// is not the guest.
     pub(super) fn served(&self) -> Served {
         self.pulse.served()
     }
@@ -181,7 +187,8 @@ impl Cell {
         self.host_calls = self.host_calls.saturating_add(calls);
     }
 
-    /// Checks what the host keeps for this cell. Objects of the engine's own do not say how they grow: the next tick does.
+    /// Checks what the host keeps for this cell. Objects of the engine's own do not say how they
+    /// grow: the next tick does.
     fn host_bytes_left(&mut self) -> Result<(), Stop> {
         let charged = self.files.as_ref().map_or(0, |files| files.retained().held());
         let bodies = self.wasi_http.as_ref().map_or(0, |state| state.written());
@@ -244,8 +251,8 @@ impl Cell {
         }
     }
 
-    /// Whether the tool may. A denial is told to observers. In a dry run nothing is refused for want of a grant: the caller
-    /// answers with a stand-in.
+    /// Whether the tool may. A denial is told to observers. In a dry run nothing is refused for
+    /// want of a grant: the caller answers with a stand-in.
     pub(super) fn authorize(&self, request: &Request<'_>) -> Result<(), Denial> {
         authorized(self.world(), self.rights(), &self.invocation, request)
     }
@@ -271,7 +278,8 @@ impl Cell {
         self.reach.streams.as_ref().map(|streams| streams.stdout.clone())
     }
 
-    /// Ends unfinished lines and writes the receipt: fuel of the whole call, earlier attempts included.
+    /// Ends unfinished lines and writes the receipt: fuel of the whole call, earlier attempts
+    /// included.
     pub(super) fn settle(&mut self, fuel_used: u64) {
         if let Some(wasi) = &self.wasi {
             // A command that has no answer keeps what it printed.

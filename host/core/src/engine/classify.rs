@@ -1,7 +1,8 @@
 //! How an engine's error becomes a [`ToolError`].
 //!
-//! By type alone: a trap's code, a host function's own error, the limiter's record, and whether guest frames were on the
-//! stack. Of one type, which the engine keeps private, the name is compared. No text that a guest could write is looked at.
+//! By type alone: a trap's code, a host function's own error, the limiter's record, and whether
+//! guest frames were on the stack. Of one type, which the engine keeps private, the name is
+//! compared. No text that a guest could write is looked at.
 
 use std::borrow::Cow;
 
@@ -19,7 +20,8 @@ const DETAIL_CHARS: usize = 300;
 /// How a line of a stack begins that a guest writes.
 const AT: &str = "    at ";
 
-/// The engine's own error where a copy across the boundary is larger than [`COPY_SLACK`] and the result's limit.
+/// The engine's own error where a copy across the boundary is larger than [`COPY_SLACK`] and the
+/// result's limit.
 const TOO_MUCH_COPIED: &str = "HostcallFuelExhausted";
 
 /// What the guest was doing.
@@ -68,7 +70,8 @@ pub(super) fn classify(
         return ToolError::HandlerRaised(Raised::by_the_host());
     }
     if error.downcast_ref::<WasmBacktrace>().is_some() {
-        // A host function failed while the guest was calling it: the guest asked for something impossible.
+        // A host function failed while the guest was calling it: the guest asked for something
+        // impossible.
         return raise(Raised::new(RaisedKind::HostCall), error, cell);
     }
     if phase == Phase::Start {
@@ -79,7 +82,8 @@ pub(super) fn classify(
         let got = limit.saturating_add(COPY_SLACK as u64);
         return ToolError::InvalidReturn(ReturnRule::TooLarge { limit, got });
     }
-    // The guest has returned, and what it returned (a value, or memory for its arguments) is not what it declared.
+    // The guest has returned, and what it returned (a value, or memory for its arguments) is not
+    // what it declared.
     ToolError::InvalidReturn(ReturnRule::Unreadable {
         detail: plain(&format!("{error:#}"), DETAIL_CHARS),
     })
@@ -138,8 +142,8 @@ fn kind_of(trap: Trap) -> End {
     })
 }
 
-/// Of the last lines on standard error, those of a Rust panic: from `panicked at` to the advice to set `RUST_BACKTRACE`,
-/// which a cell's user cannot follow. Other lines are kept as they are.
+/// Of the last lines on standard error, those of a Rust panic: from `panicked at` to the advice to
+/// set `RUST_BACKTRACE`, which a cell's user cannot follow. Other lines are kept as they are.
 fn panic_text(words: &str) -> &str {
     const PANICKED: &str = " panicked at ";
     const ADVICE: &str = "note: run with `RUST_BACKTRACE=1`";
@@ -217,7 +221,8 @@ mod tests {
         }
     }
 
-    /// Every trap that the engine knows, by how it ends here. Those in the last list are of proposals that are off.
+    /// Every trap that the engine knows, by how it ends here. Those in the last list are of
+    /// proposals that are off.
     #[test]
     fn every_trap_has_an_end() {
         let mut ends = std::collections::BTreeMap::<String, Vec<String>>::new();

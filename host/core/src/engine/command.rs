@@ -1,9 +1,9 @@
 //! A program with `wasi:cli/run` as one tool: its command line, its streams, its status.
 //!
-//! In: the arguments of a call. Out: what it wrote to standard output, or a failure with its status and the end of what it
-//! wrote to standard error.
-//! Invariants: standard input is bounded as arguments are, standard output as a result is, standard error as a log is; none of
-//! them is the host's.
+//! In: the arguments of a call. Out: what it wrote to standard output, or a failure with its status
+//! and the end of what it wrote to standard error.
+//! Invariants: standard input is bounded as arguments are, standard output as a result is, standard
+//! error as a log is; none of them is the host's.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -31,7 +31,8 @@ use crate::tool_error::{ReturnRule, ToolError};
 
 /// The interface that makes a component a command. A later patch version is as good.
 const RUN: &str = "wasi:cli/run@0.2.";
-/// What a component lacks that is used as [`ComponentKind::Command`](crate::ComponentKind::Command).
+/// What a component lacks that is used as
+/// [`ComponentKind::Command`](crate::ComponentKind::Command).
 pub(super) const NONE: &str = "it does not export `wasi:cli/run@0.2`";
 /// Bytes of an answer beside a text that was cut: more than the quotes and the note.
 const BESIDE_TEXT: u64 = 256;
@@ -114,8 +115,8 @@ pub(super) async fn run(
     })
 }
 
-/// Returns bytes as text. Where they are not UTF-8, U+FFFD replaces each sequence that is not, the text ends before it is
-/// larger than the limit as JSON, and a note says so.
+/// Returns bytes as text. Where they are not UTF-8, U+FFFD replaces each sequence that is not, the
+/// text ends before it is larger than the limit as JSON, and a note says so.
 fn readable(bytes: &[u8], limit: u64) -> (Cow<'_, str>, Option<String>) {
     let offset = match std::str::from_utf8(bytes) {
         Ok(text) => return (text.into(), None),
@@ -238,8 +239,8 @@ impl Captured {
         self.0.lock().veil = Some(veil);
     }
 
-    /// Returns the text for an error that replaces the answer, without secrets. The text says where it was cut, and from where
-    /// on it is not UTF-8. None if nothing was written.
+    /// Returns the text for an error that replaces the answer, without secrets. The text says where
+    /// it was cut, and from where on it is not UTF-8. None if nothing was written.
     pub(super) fn text(&self) -> Option<String> {
         let (bytes, limit, left_out) = {
             let kept = self.0.lock();

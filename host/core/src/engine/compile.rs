@@ -1,11 +1,12 @@
 //! From a component to native code.
 //!
-//! Compiling a stranger's bytes can take hours on purpose (a few hundred kilobytes of nested blocks are enough) and is the
-//! largest parser in the house. So a program may lend itself as a worker: a child process with a bound on its processor
-//! time and memory, which can run away, or crash, alone.
+//! Compiling a stranger's bytes can take hours on purpose (a few hundred kilobytes of nested blocks
+//! are enough) and is the largest parser in the house. So a program may lend itself as a worker: a
+//! child process with a bound on its processor time and memory, which can run away, or crash,
+//! alone.
 //! Invariants: what is the component's own doing is told from what ended its compiler from outside.
-//! Not here: which bytes are let through to the compiler (`scan`), where the code is kept (`cache`), when it is optimised
-//! (`tier`).
+//! Not here: which bytes are let through to the compiler (`scan`), where the code is kept
+//! (`cache`), when it is optimised (`tier`).
 
 use std::ffi::OsString;
 use std::fmt;
@@ -26,25 +27,31 @@ use crate::error::Error;
 use crate::signals;
 use crate::spawn;
 
-/// CPU time of a compilation that a call waits for. A language runtime of 18 MB takes about 15 s. A component that is
-/// made to stall the compiler is ended within 30 s if the machine has a core for it. Source: docs/threat-model.md, row
-/// 8.
+/// CPU time of a compilation that a call waits for. A language runtime of 18 MB takes about 15 s. A
+/// component that is made to stall the compiler is ended within 30 s if the machine has a core for
+/// it. Source: docs/threat-model.md, row 8.
 pub const DEFAULT_COMPILE_TIME: Duration = Duration::from_secs(25);
-/// One that no call waits for may take this many times as long: if it is ended, only faster code is lost.
+/// One that no call waits for may take this many times as long: if it is ended, only faster code is
+/// lost.
 const BACKGROUND_FACTOR: u32 = 2;
 /// Address space of a worker in bytes.
 const WORKER_MEMORY: u64 = 4 << 30;
-/// Bytes of native code that are taken from a worker: ten times what a language runtime compiles to.
+/// Bytes of native code that are taken from a worker: ten times what a language runtime compiles
+/// to.
 const MAX_CODE: u64 = 512 << 20;
-/// A worker that waits instead of working is killed after this many times its processor time, and a moment: beside others of
-/// ordinary urgency on every core it gets a tenth of the machine, and is not to die of having given way.
+/// A worker that waits instead of working is killed after this many times its processor time, and a
+/// moment: beside others of ordinary urgency on every core it gets a tenth of the machine, and is
+/// not to die of having given way.
 const WALL_FACTOR: u32 = 10;
 const WALL_SLACK: Duration = Duration::from_secs(5);
-/// One that no call waits for, after this long: it is less urgent than all the rest of a machine that may be busy for long.
+/// One that no call waits for, after this long: it is less urgent than all the rest of a machine
+/// that may be busy for long.
 const BACKGROUND_WALL: Duration = Duration::from_hours(1);
-/// Seconds that a worker has left to die of its processor time: at the last one it would be killed like by anybody.
+/// Seconds that a worker has left to die of its processor time: at the last one it would be killed
+/// like by anybody.
 const LAST_SECOND: u64 = 1;
-/// How much less urgent a compiler is than calls, in steps of `nice`: a component made to stall it slows no calls.
+/// How much less urgent a compiler is than calls, in steps of `nice`: a component made to stall it
+/// slows no calls.
 const NICENESS: i32 = 10;
 /// How a process dies that is over its processor time, and that finds no memory.
 const SIGXCPU: i32 = Signal::XCPU.as_raw();
@@ -54,9 +61,11 @@ const SIGKILL: i32 = Signal::KILL.as_raw();
 /// How a process dies that was asked to end, with its parent or before it.
 const ASKED: [i32; 4] =
     [Signal::HUP.as_raw(), Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal::TERM.as_raw()];
-/// A worker's exit code for a component that the compiler refuses, with the reason on standard error.
+/// A worker's exit code for a component that the compiler refuses, with the reason on standard
+/// error.
 const REFUSED: i32 = 3;
-/// A worker's exit code for a component that needs proposals which are off, with their names on standard error.
+/// A worker's exit code for a component that needs proposals which are off, with their names on
+/// standard error.
 const UNSUPPORTED: i32 = 5;
 /// A worker's exit code when it could not do its work at all, likewise.
 const FAILED: i32 = 4;
@@ -258,7 +267,8 @@ struct Ended {
     complaint: String,
 }
 
-/// Everything from a pipe, up to a bound. Behind it the pipe is closed, and a process that writes on ends by that.
+/// Everything from a pipe, up to a bound. Behind it the pipe is closed, and a process that writes
+/// on ends by that.
 fn bounded(pipe: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     pipe.take(if stands(Defence::CompileOutput) { most } else { u64::MAX })
@@ -286,10 +296,11 @@ impl Order {
     }
 }
 
-/// The worker process of [`EngineBuilder::compile_in`](crate::EngineBuilder::compile_in): compiles the component on
-/// `input` and writes the code to `output`. The process must do nothing else: it is limited to a few gigabytes of
-/// memory and to the CPU time that `order` names, and ends with its parent. Returns the exit code of the process. The
-/// meaning of the code and of `order` is private to this library.
+/// The worker process of [`EngineBuilder::compile_in`](crate::EngineBuilder::compile_in): compiles
+/// the component on `input` and writes the code to `output`. The process must do nothing else: it
+/// is limited to a few gigabytes of memory and to the CPU time that `order` names, and ends with
+/// its parent. Returns the exit code of the process. The meaning of the code and of `order` is
+/// private to this library.
 pub fn compile_worker(
     order: &str,
     input: impl Read,
@@ -338,7 +349,8 @@ fn bounded_compile(
     }
     let mut component = Vec::new();
     input.take(scan::MAX_COMPONENT).read_to_end(&mut component).map_err(failed)?;
-    // A parent that died before this process was tied to it does not read: so it hears the beginning before the work.
+    // A parent that died before this process was tied to it does not read: so it hears the
+    // beginning before the work.
     output.write_all(MAGIC).and_then(|()| output.flush()).map_err(failed)?;
     let compiler = config::compiler(order.tier, Haste::Awaited)
         .map_err(|error| (FAILED, error.to_string()))?;

@@ -1,9 +1,10 @@
 //! The engine configurations.
 //!
-//! Pooled is the default: cells come from slots that are reset, not remade. On-demand makes each cell from scratch, for
-//! components that are bigger than a slot, and for strict isolation, where stacks are cleared by order too. They differ in
-//! the allocator alone, so one artifact fits all; compilers differ in how much they optimise, so what each makes fits too.
-//! Source of the values: measurements on wasmtime 48, each beside its line.
+//! Pooled is the default: cells come from slots that are reset, not remade. On-demand makes each
+//! cell from scratch, for components that are bigger than a slot, and for strict isolation, where
+//! stacks are cleared by order too. They differ in the allocator alone, so one artifact fits all;
+//! compilers differ in how much they optimise, so what each makes fits too. Source of the values:
+//! measurements on wasmtime 48, each beside its line.
 
 use std::num::NonZeroUsize;
 
@@ -21,11 +22,12 @@ use crate::error::Error;
 const GUEST_STACK: usize = 512 << 10;
 /// Fiber stack in bytes, guest and host frames together.
 const FIBER_STACK: usize = 2 << 20;
-/// Frames of a guest backtrace: a trap with many frames costs ten times one with few. The first twelve of a Rust panic are
-/// those of the standard library.
+/// Frames of a guest backtrace: a trap with many frames costs ten times one with few. The first
+/// twelve of a Rust panic are those of the standard library.
 const BACKTRACE_FRAMES: usize = 24;
-/// Bytes of initial memory that become an image however empty they are; more only where they are full. Without an image a call
-/// begins with a copy of the memory, which costs it as much fuel as it has bytes.
+/// Bytes of initial memory that become an image however empty they are; more only where they are
+/// full. Without an image a call begins with a copy of the memory, which costs it as much fuel as
+/// it has bytes.
 const DENSE_IMAGE: u64 = 4 << 20;
 /// Memories of one component. A tool has one; a composed tool a few.
 const MEMORIES: u32 = 4;
@@ -37,7 +39,8 @@ pub(super) const CORE_INSTANCES: u32 = 64;
 pub(super) const TABLE_ELEMENTS: usize = 100_000;
 /// Bytes of one instance's own structures.
 const INSTANCE_BYTES: usize = 4 << 20;
-/// Bytes of a memory that stay resident in a free slot, where the kernel can tell which pages were written.
+/// Bytes of a memory that stay resident in a free slot, where the kernel can tell which pages were
+/// written.
 const KEEP_MEMORY: usize = 1 << 20;
 /// The same without the kernel's help: every kept byte is cleared by hand, so little is kept.
 const KEEP_MEMORY_BLIND: usize = 64 << 10;
@@ -63,7 +66,8 @@ pub(super) enum Allocation {
 pub(super) enum Haste {
     /// A caller waits: it takes every core.
     Awaited,
-    /// No caller waits: in this process it takes the thread that it is called on, with that one's urgency.
+    /// No caller waits: in this process it takes the thread that it is called on, with that one's
+    /// urgency.
     Background,
 }
 
@@ -115,7 +119,8 @@ fn base() -> Config {
         .debug_info(false)
         // The same input gives the same output on every machine.
         .cranelift_nan_canonicalization(true)
-        // Two bytes far apart must not become an image of everything between them, sixty times over.
+        // Two bytes far apart must not become an image of everything between them, sixty times
+        // over.
         .memory_guaranteed_dense_image_size(DENSE_IMAGE)
         .memory_init_cow(true);
     if stands(Defence::Proposals) {

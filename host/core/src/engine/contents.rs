@@ -1,7 +1,8 @@
-//! What a component is made of: who made it, its modules, and how many bytes each kind of section has.
+//! What a component is made of: who made it, its modules, and how many bytes each kind of section
+//! has.
 //!
-//! Invariants: nothing is compiled or run; every name is shortened and free of control characters; the sizes add up to the
-//! component's bytes.
+//! Invariants: nothing is compiled or run; every name is shortened and free of control characters;
+//! the sizes add up to the component's bytes.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +25,8 @@ const PYTHON: &str = "Python";
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Contents {
-    /// Languages, compilers and libraries, as the component's own `producers` sections name them. They are a claim.
+    /// Languages, compilers and libraries, as the component's own `producers` sections name them.
+    /// They are a claim.
     pub producers: Vec<Producer>,
     /// Its core modules, in the component's order.
     pub modules: Vec<Module>,
@@ -152,7 +154,8 @@ impl Contents {
         self.sections.iter().find(|section| section.kind == kind).map_or(0, |section| section.size)
     }
 
-    /// The modules that have an import of the component, by their place in `modules`. A module can name an older patch version.
+    /// The modules that have an import of the component, by their place in `modules`. A module can
+    /// name an older patch version.
     pub fn callers<'a>(&'a self, import: &'a str) -> impl Iterator<Item = usize> + 'a {
         let wanted = without_patch(import);
         let has =

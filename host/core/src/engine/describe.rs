@@ -19,8 +19,9 @@ use crate::limits::Limits;
 
 /// Tools of one component.
 pub(super) const MAX_TOOLS: usize = 256;
-/// Bytes of a description: it goes to the model with every request. Four times what the threat model has (row 65), since tools
-/// that people use take more than a KiB to say what they do; the person who approves one is shown all of it.
+/// Bytes of a description: it goes to the model with every request. Four times what the threat
+/// model has (row 65), since tools that people use take more than a KiB to say what they do; the
+/// person who approves one is shown all of it.
 const MAX_DESCRIPTION: usize = 4 << 10;
 /// Time for `describe`.
 const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);

@@ -1,8 +1,8 @@
 //! How many files and directories of the host cells have open, all together.
 //!
 //! In: that a cell is about to open one. Out: a [`Slot`], which is given back when it is dropped.
-//! Invariants: what cells have open leaves half of the process's descriptors to everything else; one tenant never has
-//! more than half of what cells may have.
+//! Invariants: what cells have open leaves half of the process's descriptors to everything else;
+//! one tenant never has more than half of what cells may have.
 //! Source: docs/threat-model.md, row 31.
 
 use std::collections::HashMap;

@@ -33,16 +33,16 @@ pub struct Examination {
     pub imports: Vec<(String, Standing)>,
     /// Whether it exports tools.
     pub has_tools: bool,
-    /// Whether it exports something that [`ComponentKind::Functions`] can make tools of: functions, or interfaces that may
-    /// have some.
+    /// Whether it exports something that [`ComponentKind::Functions`] can make tools of: functions,
+    /// or interfaces that may have some.
     pub has_functions: bool,
     /// Whether [`ComponentKind::Command`] can make it a tool.
     pub is_command: bool,
 }
 
 impl Examination {
-    /// Examines bytes without compiling or running them. A command for WASI preview 1 is examined as the component that is
-    /// made of it; digest and size are those of the bytes.
+    /// Examines bytes without compiling or running them. A command for WASI preview 1 is examined
+    /// as the component that is made of it; digest and size are those of the bytes.
     ///
     /// # Errors
     /// [`Error::is_component`] if they are not a component.
@@ -79,8 +79,9 @@ impl Examination {
         })
     }
 
-    /// What a component can be used as that does not describe its tools itself: `command` or `functions`, the word of a
-    /// [`ComponentKind`]. `None` if it has tools, or if it exports nothing that can be one.
+    /// What a component can be used as that does not describe its tools itself: `command` or
+    /// `functions`, the word of a [`ComponentKind`]. `None` if it has tools, or if it exports
+    /// nothing that can be one.
     #[must_use]
     pub fn proposal(&self) -> Option<&'static str> {
         match self {
@@ -107,9 +108,10 @@ impl Examination {
         })
     }
 
-    /// The imports that keep a component with these tools from being loaded: [`ungranted`](Self::ungranted), without those of
-    /// a kind that no tool declares, where tools declare their needs or cannot do so because the component was not made for
-    /// this host. Language runtimes bring such imports; each use is denied.
+    /// The imports that keep a component with these tools from being loaded:
+    /// [`ungranted`](Self::ungranted), without those of a kind that no tool declares, where tools
+    /// declare their needs or cannot do so because the component was not made for this host.
+    /// Language runtimes bring such imports; each use is denied.
     pub fn missing<'a>(
         &'a self,
         tools: impl IntoIterator<Item = &'a Definition>,
@@ -163,7 +165,8 @@ impl Examination {
         }
     }
 
-    /// The word of the [`ComponentKind`] that it can be used as. `None` if it exports nothing that can be a tool.
+    /// The word of the [`ComponentKind`] that it can be used as. `None` if it exports nothing that
+    /// can be a tool.
     fn usable_as(&self) -> Option<&'static str> {
         if self.has_tools { Some(ComponentKind::Tools.word()) } else { self.proposal() }
     }

@@ -1,7 +1,7 @@
 //! What of a component is called: its tools, its functions, or its one command.
 //!
-//! In: linked code and the kind that it is used as. Out: where its exports are, and the definitions that are known without
-//! running it.
+//! In: linked code and the kind that it is used as. Out: where its exports are, and the definitions
+//! that are known without running it.
 
 use wasmtime::component::{Component, ComponentExportIndex, Instance, InstancePre};
 use wasmtime::{Engine, Store};
@@ -26,7 +26,8 @@ impl Exports {
     /// Finds them.
     ///
     /// # Errors
-    /// [`Error::is_component`] if they are missing; [`Error::is_definition`] for a function that cannot be a tool.
+    /// [`Error::is_component`] if they are missing; [`Error::is_definition`] for a function that
+    /// cannot be a tool.
     pub(super) fn find(
         engine: &Engine,
         pre: &InstancePre<Cell>,

@@ -1,7 +1,8 @@
 //! A queue in which each owner has a turn after the others.
 //!
-//! Invariants: an owner of many items waits for the second turn until all others that wait have had one; an owner that had
-//! none for a while does not get those that it missed; what takes no turn costs its owner none.
+//! Invariants: an owner of many items waits for the second turn until all others that wait have had
+//! one; an owner that had none for a while does not get those that it missed; what takes no turn
+//! costs its owner none.
 //! Source: start-time fair queuing (Goyal, Vin and Cheng, 1996), with turns of equal weight.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -23,7 +24,8 @@ pub(super) struct FairQueue<T> {
 /// A turn, and a ticket within it.
 type Key = (u64, u64);
 
-/// One owner's turns in one queue: where its line is, or was last. Changed in the queue's own lock only.
+/// One owner's turns in one queue: where its line is, or was last. Changed in the queue's own lock
+/// only.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     turn: AtomicU64,
@@ -138,8 +140,8 @@ impl<T> Default for FairQueue<T> {
 mod tests {
     use super::*;
 
-    /// Letters go in, each for its owner, in capitals what is new; `-` takes one out, and at the end all are taken out.
-    /// Those that take no turn are not told.
+    /// Letters go in, each for its owner, in capitals what is new; `-` takes one out, and at the
+    /// end all are taken out. Those that take no turn are not told.
     fn served(steps: &str, takes_its_turn: impl Fn(&char) -> bool + Copy) -> String {
         let (mut queue, mut served) = (FairQueue::default(), String::new());
         let owners: Vec<Arc<Turns>> = (0..3).map(|_| Arc::default()).collect();

@@ -1,4 +1,5 @@
-//! One at a time for each name: what two want at once is made by one of them, and found by the other.
+//! One at a time for each name: what two want at once is made by one of them, and found by the
+//! other.
 
 use std::collections::HashSet;
 

@@ -1,7 +1,9 @@
-//! The guest functions on a trap's backtrace: their names as an author reads them, and their positions.
+//! The guest functions on a trap's backtrace: their names as an author reads them, and their
+//! positions.
 //!
-//! In: the engine's backtrace. Out, innermost first: names, demangled, without the functions of the Rust standard library
-//! and of the guest SDK; the positions of all functions in their core modules.
+//! In: the engine's backtrace. Out, innermost first: names, demangled, without the functions of the
+//! Rust standard library and of the guest SDK; the positions of all functions in their core
+//! modules.
 //! Invariants: a name is text of a stranger, so it is bounded, and reduced to plain characters.
 
 use std::fmt::{self, Write};
@@ -13,7 +15,8 @@ use crate::tool_error::Frame;
 
 /// Characters of a guest function's name that are kept.
 const NAME_CHARS: usize = 120;
-/// Bytes of a name that is demangled. A longer one is kept as it is: its demangling is work that a stranger asks for.
+/// Bytes of a name that is demangled. A longer one is kept as it is: its demangling is work that a
+/// stranger asks for.
 const MANGLED_BYTES: usize = 4096;
 /// Crates between a tool and its trap that are not the author's.
 const LIBRARIES: [&str; 11] = [
@@ -47,7 +50,8 @@ pub(super) fn names(trace: &WasmBacktrace) -> Vec<String> {
     trace.frames().iter().filter_map(name).collect()
 }
 
-/// The positions of the functions of this backtrace, without those of adapters: their indices count in other modules.
+/// The positions of the functions of this backtrace, without those of adapters: their indices count
+/// in other modules.
 pub(super) fn positions(trace: &WasmBacktrace) -> Vec<Frame> {
     let is_adapter =
         |frame: &&FrameInfo| frame.module().name().is_some_and(|name| name.starts_with(ADAPTERS));
@@ -57,7 +61,8 @@ pub(super) fn positions(trace: &WasmBacktrace) -> Vec<Frame> {
     trace.frames().iter().filter(|frame| !is_adapter(frame)).filter_map(position).collect()
 }
 
-/// Whether a function is of the standard library, of the guest SDK or of what `#[tool]` and `tools!` write.
+/// Whether a function is of the standard library, of the guest SDK or of what `#[tool]` and
+/// `tools!` write.
 fn is_library(name: &str) -> bool {
     // `<alloc::vec::Vec<u8> as core::ops::Drop>::drop` belongs to the crate of its type.
     let mut of_type = name;
@@ -85,7 +90,8 @@ fn readable(name: &str) -> String {
     plain(&text.0)
 }
 
-/// A text that takes no more than a name may have: a short mangled name can stand for a very long one.
+/// A text that takes no more than a name may have: a short mangled name can stand for a very long
+/// one.
 struct Bounded(String);
 
 impl Write for Bounded {

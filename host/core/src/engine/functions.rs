@@ -1,8 +1,9 @@
 //! Exported functions as tools.
 //!
-//! In: the type of a component. Out: a [`Function`] for each that it exports, with a definition; then calls of them.
-//! Invariants: what a function takes and returns can be JSON as a whole, or the component is refused; a name stands for one
-//! function.
+//! In: the type of a component. Out: a [`Function`] for each that it exports, with a definition;
+//! then calls of them.
+//! Invariants: what a function takes and returns can be JSON as a whole, or the component is
+//! refused; a name stands for one function.
 //! Not here: in what a function runs (`invoke`).
 
 mod schema;
@@ -30,8 +31,9 @@ use shape::{Parts, Shape};
 /// Packages whose exports a runtime calls, not a model.
 const NOT_TOOLS: [&str; 2] = ["wasi:", "toolcell:"];
 
-/// The interface, without a package, and its only function through which the runtime of componentize-py is started when a
-/// component is made. It stays an export of the component, and nothing calls it after that.
+/// The interface, without a package, and its only function through which the runtime of
+/// componentize-py is started when a component is made. It stays an export of the component, and
+/// nothing calls it after that.
 const RUNTIME: (&str, &str) = ("exports", "init");
 
 /// An exported function.
@@ -54,7 +56,8 @@ struct Found {
     ty: ComponentFunc,
 }
 
-/// What a component lacks that is used as [`ComponentKind::Functions`](crate::ComponentKind::Functions).
+/// What a component lacks that is used as
+/// [`ComponentKind::Functions`](crate::ComponentKind::Functions).
 pub(super) const NONE: &str = "it exports no function";
 
 /// Whether an export may be a function, or have functions, that become tools.
@@ -65,7 +68,8 @@ pub(super) fn may_be_tools(export: &str) -> bool {
 /// The functions of a component, in the order of its exports.
 ///
 /// # Errors
-/// [`Error::is_definition`] for a function that cannot be a tool, with its name; [`Error::is_component`] if there is none.
+/// [`Error::is_definition`] for a function that cannot be a tool, with its name;
+/// [`Error::is_component`] if there is none.
 pub(super) fn functions(engine: &Engine, component: &Component) -> Result<Vec<Function>, Error> {
     let found = found(engine, component);
     if found.is_empty() {
@@ -135,9 +139,9 @@ enum Detail {
     Version,
 }
 
-/// The names of tools: `INTERFACE_FUNCTION`, or `FUNCTION` for one of the world itself. Functions whose names would be the same
-/// have the namespace and package too, and those of two versions of a package also its version.
-/// [`Function::new`] shortens one that is too long.
+/// The names of tools: `INTERFACE_FUNCTION`, or `FUNCTION` for one of the world itself. Functions
+/// whose names would be the same have the namespace and package too, and those of two versions of a
+/// package also its version. [`Function::new`] shortens one that is too long.
 fn names(found: &[Found]) -> Vec<String> {
     let mut names: Vec<_> = found.iter().map(|found| found.tool(Detail::Interface)).collect();
     for detail in [Detail::Package, Detail::Version] {

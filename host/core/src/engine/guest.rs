@@ -1,7 +1,8 @@
 //! A guest's future: polled where timers are found, handed from lane to lane, killed from outside.
 //!
-//! Invariants: a kill drops what a guest holds at once, unless it is being polled at that very moment: then it
-//! sees the flag at its next tick. A killed guest's task ends, also one that stands in line.
+//! Invariants: a kill drops what a guest holds at once, unless it is being polled at that very
+//! moment: then it sees the flag at its next tick. A killed guest's task ends, also one that stands
+//! in line.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -86,7 +87,8 @@ impl<F: Future> Future for Guest<F> {
             self.habit.note(poll.is_pending() || self.pulse.was_stopped());
         }
         if poll.is_pending() && self.pulse.is_cancelled() {
-            // Killed while it was being polled. It may wait for the host now, for ever: no other code would drop it.
+            // Killed while it was being polled. It may wait for the host now, for ever: no other
+            // code would drop it.
             future.take();
             return Poll::Ready(None);
         }
@@ -160,13 +162,15 @@ where
                 return;
             }
             place = lane.line_up(&turns, &pulse, false);
-            // It may be its turn again at once: the calls that were woken meanwhile are to line up, too.
+            // It may be its turn again at once: the calls that were woken meanwhile are to line up,
+            // too.
             others_first().await;
         }
     });
 }
 
-/// Lets the other tasks of the lane run. Unlike tokio's own way, whichever thread is free goes on then.
+/// Lets the other tasks of the lane run. Unlike tokio's own way, whichever thread is free goes on
+/// then.
 async fn others_first() {
     let mut has_let = false;
     let others = poll_fn(|context| {

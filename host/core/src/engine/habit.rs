@@ -1,8 +1,10 @@
 //! How calls mostly go, and whose they are: where the next one begins, and when it is its turn.
 //!
-//! In: how the first slice of each call ended that did not end in a wait for the host. Out: whether the next call gains anything by beginning in the quick lane.
-//! Invariants: a habit is a tenant's own: what one tenant has a component do slows no other tenant's calls to it. It is a
-//! guess of how a call will go: a wrong one costs time, never an answer.
+//! In: how the first slice of each call ended that did not end in a wait for the host. Out: whether
+//! the next call gains anything by beginning in the quick lane.
+//! Invariants: a habit is a tenant's own: what one tenant has a component do slows no other
+//! tenant's calls to it. It is a guess of how a call will go: a wrong one costs time, never an
+//! answer.
 //! Source: docs/threat-model.md, rows 1 and 56.
 
 use std::collections::HashMap;
@@ -16,9 +18,11 @@ use crate::defence::{Defence, stands};
 
 /// All calls are stopped.
 const ALWAYS: u32 = 1 << 16;
-/// From here on they mostly are. It is less than half: an innocent question before each loop makes no short calls of them.
+/// From here on they mostly are. It is less than half: an innocent question before each loop makes
+/// no short calls of them.
 const MOSTLY: u32 = ALWAYS / 3;
-/// A call's weight is one of so many: a tenant whose calls begin to loop is known for it after seven of them.
+/// A call's weight is one of so many: a tenant whose calls begin to loop is known for it after
+/// seven of them.
 const WEIGHT: u32 = 16;
 /// Tenants of a component, or of an engine, before those are forgotten that have no call running.
 const TENANTS: usize = 1024;
@@ -65,7 +69,8 @@ impl Parties {
 }
 
 impl Habit {
-    /// The first slice of a call was stopped, or the call ended with it. Those that end in a wait for the host do not say.
+    /// The first slice of a call was stopped, or the call ended with it. Those that end in a wait
+    /// for the host do not say.
     pub(super) fn note(&self, was_stopped: bool) {
         let share = self.stopped.load(Relaxed);
         // Of two at once one may be lost: it is a guess.
@@ -104,8 +109,8 @@ impl Habits {
 mod tests {
     use super::*;
 
-    /// Calls in their order, `s` those that were stopped, and whether the next one begins in the quick lane. Seen to fail with
-    /// every call as quick as any other.
+    /// Calls in their order, `s` those that were stopped, and whether the next one begins in the
+    /// quick lane. Seen to fail with every call as quick as any other.
     #[test]
     fn who_is_mostly_stopped_is_not_quick() {
         for (calls, is_quick) in [

@@ -1,7 +1,8 @@
 //! The spans of calls into the host: what an operator's traces show below a tool's call.
 //!
-//! Invariants: a span names the import and its function; of a request also the method, and the host once the request is granted.
-//! Nothing else that a guest said is in it: no path, key, name, header or body.
+//! Invariants: a span names the import and its function; of a request also the method, and the host
+//! once the request is granted. Nothing else that a guest said is in it: no path, key, name, header
+//! or body.
 
 use tracing::Span;
 use tracing::field::Empty;

@@ -1,6 +1,7 @@
 //! What a component can import, and what each import needs.
 //!
-//! In: a component's import names. Out: their [`Standing`], and a linker with everything that needs no grant.
+//! In: a component's import names. Out: their [`Standing`], and a linker with everything that needs
+//! no grant.
 //! Invariants: deny is the default; what is not in the table below is not linked.
 
 mod chance;
@@ -38,8 +39,9 @@ use crate::grants::GrantKind;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Standing {
-    /// An interface that language runtimes import. It is always available and gives no access without a grant: closed
-    /// input, captured output, no environment, no directory, coarse clocks; each use of a socket is denied.
+    /// An interface that language runtimes import. It is always available and gives no access
+    /// without a grant: closed input, captured output, no environment, no directory, coarse clocks;
+    /// each use of a socket is denied.
     Inert,
     /// A service of the host that needs no grant: log, progress, abort, budget.
     Offered,
@@ -138,8 +140,8 @@ pub(super) fn kind(name: &str) -> Option<GrantKind> {
     }
 }
 
-/// A linker with everything that this host has. What needs a grant is refused when a component is loaded without one, and
-/// asks again at each use. Made once per engine.
+/// A linker with everything that this host has. What needs a grant is refused when a component is
+/// loaded without one, and asks again at each use. Made once per engine.
 pub(super) fn linker(engine: &Engine) -> Result<Linker<Cell>, Error> {
     let mut linker = Linker::new(engine);
     inert::link(&mut linker)

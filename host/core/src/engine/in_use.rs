@@ -2,7 +2,8 @@
 
 use super::Engine;
 
-/// What an engine has in use at one moment. The values are read one after the other, not all at once.
+/// What an engine has in use at one moment. The values are read one after the other, not all at
+/// once.
 ///
 /// ```
 /// # fn main() -> Result<(), toolcell::Error> {

@@ -54,7 +54,8 @@ impl Ready {
     }
 }
 
-/// Calls the tool: `visible` and `validate` where it has them, then `execute`, all in one cell and on one budget.
+/// Calls the tool: `visible` and `validate` where it has them, then `execute`, all in one cell and
+/// on one budget.
 pub(super) async fn execute(
     ready: Arc<Ready>,
     invocation: Arc<Invocation>,
@@ -201,7 +202,8 @@ impl Drop for Settling {
     }
 }
 
-/// By the call until now, earlier attempts included: the limit is the call's, and the store began with what was left of it.
+/// By the call until now, earlier attempts included: the limit is the call's, and the store began
+/// with what was left of it.
 fn fuel_used(store: &Store<Cell>) -> u64 {
     store.data().invocation.limits.fuel.saturating_sub(store.get_fuel().unwrap_or_default())
 }

@@ -1,7 +1,7 @@
 //! One memory budget over everything that a cell allocates.
 //!
-//! The engine's stock limits count each memory and each table for itself; this one sums them, from the first byte of the
-//! initial memory on.
+//! The engine's stock limits count each memory and each table for itself; this one sums them, from
+//! the first byte of the initial memory on.
 
 use wasmtime::ResourceLimiter;
 
@@ -18,7 +18,8 @@ const TABLES: usize = 64;
 /// Memories of one cell; the stock limit is 10,000.
 const MEMORIES: usize = 8;
 
-/// Sums what a cell holds and refuses what is over the limit: the guest sees a failed growth and may cope.
+/// Sums what a cell holds and refuses what is over the limit: the guest sees a failed growth and
+/// may cope.
 #[derive(Debug)]
 pub(super) struct Limiter {
     limit: u64,

@@ -1,10 +1,12 @@
 //! From a stranger's bytes to something that answers calls.
 //!
-//! In: bytes. Out: a [`Loaded`] component: checked, compiled or taken from the cache, linked, described.
-//! Invariants: imports are judged before the compiler runs; nothing of the guest runs but `describe`, in a cell that is
-//! granted nothing, and once whatever is compiled how often; code is not lost for want of a cell to ask in; what another
-//! load, of any process, compiles at this moment is waited for; a kept component that cannot be used now stays until there
-//! is a better one: that it was made here, and whole, is known.
+//! In: bytes. Out: a [`Loaded`] component: checked, compiled or taken from the cache, linked,
+//! described.
+//! Invariants: imports are judged before the compiler runs; nothing of the guest runs but
+//! `describe`, in a cell that is granted nothing, and once whatever is compiled how often; code is
+//! not lost for want of a cell to ask in; what another load, of any process, compiles at this
+//! moment is waited for; a kept component that cannot be used now stays until there is a better
+//! one: that it was made here, and whole, is known.
 //! Not here: compiling a second time, for speed (`optimise`).
 
 use std::sync::Arc;
@@ -86,8 +88,8 @@ pub(super) struct Linked {
     compile_time: Option<Duration>,
 }
 
-/// Loads, in the tenant's turn if it is for one. Blocks for as long as the compiler takes: for a thread of its own. With a
-/// source, code that is in the cache is linked at the first call.
+/// Loads, in the tenant's turn if it is for one. Blocks for as long as the compiler takes: for a
+/// thread of its own. With a source, code that is in the cache is linked at the first call.
 pub(super) fn load(
     inner: &Arc<Inner>,
     bytes: Vec<u8>,
@@ -165,7 +167,8 @@ fn described(inner: &Inner, digest: &str, kind: &ComponentKind) -> Option<(Vec<D
     found.into_iter().find(|(definitions, _): &(Vec<Definition>, Code)| !definitions.is_empty())
 }
 
-/// Links the code of a component, from the cache or compiled now, and asks for its tools unless they are known.
+/// Links the code of a component, from the cache or compiled now, and asks for its tools unless
+/// they are known.
 pub(super) fn linked(
     inner: &Arc<Inner>,
     bytes: Vec<u8>,
@@ -217,8 +220,9 @@ pub(super) fn linked(
     Ok(Linked { current, definitions, pooled, compile_time })
 }
 
-/// Keeps other processes that share the cache from compiling what is compiled here: they wait and find it. None where there
-/// is something in the cache already, nothing to lock, or another process takes longer than a compiler may.
+/// Keeps other processes that share the cache from compiling what is compiled here: they wait and
+/// find it. None where there is something in the cache already, nothing to lock, or another process
+/// takes longer than a compiler may.
 fn turn_of(inner: &Inner, names: &Names) -> Option<Alone> {
     let cache = inner.cache.as_ref()?;
     let wanted = if inner.optimise == Optimise::First { &names.optimised } else { &names.quick };
@@ -266,7 +270,8 @@ fn compiled(
     Ok(Found { ready, pooled, definitions, compile_time })
 }
 
-/// Keeps code and tools in the cache, if there is one. Optimised code that is kept makes the rest useless.
+/// Keeps code and tools in the cache, if there is one. Optimised code that is kept makes the rest
+/// useless.
 pub(super) fn keep(
     inner: &Inner,
     tier: Tier,
@@ -302,7 +307,8 @@ fn told(inner: &Inner, name: &str, definitions: &[Definition]) {
     });
 }
 
-/// The entry, if there is one that works. One that does not is no error: it is made again, and replaced by that.
+/// The entry, if there is one that works. One that does not is no error: it is made again, and
+/// replaced by that.
 pub(super) fn from_cache(inner: &Arc<Inner>, name: &str, wiring: &Wiring) -> Option<Found> {
     let cache = inner.cache.as_ref()?;
     let Entry { code, tools, reading: _reading } = cache.get(name)?;
@@ -338,7 +344,8 @@ pub(super) fn link_new(
     link(inner, wiring, make)
 }
 
-/// Links for the pool; a component that is bigger than a slot, or an engine without a pool, gets memory on demand.
+/// Links for the pool; a component that is bigger than a slot, or an engine without a pool, gets
+/// memory on demand.
 fn link(
     inner: &Arc<Inner>,
     wiring: &Wiring,
@@ -373,12 +380,13 @@ fn link(
     Ok((on(&inner.on_demand)?, false))
 }
 
-/// The name in the cache of a component of this digest that is used as this kind. What is kept with its code depends on the
-/// word of the kind alone.
+/// The name in the cache of a component of this digest that is used as this kind. What is kept with
+/// its code depends on the word of the kind alone.
 pub(super) fn entry_name(engine: &Engine, digest: &str, kind: &ComponentKind) -> String {
     let mut fingerprint = Fingerprint(blake3::Hasher::new());
     std::hash::Hash::hash(&engine.precompile_compatibility_hash(), &mut fingerprint);
-    // What was let through with a defence down has its own name: no engine with all defences finds it.
+    // What was let through with a defence down has its own name: no engine with all defences finds
+    // it.
     std::hash::Hash::hash(&defence::down().map(Defence::name), &mut fingerprint);
     if *kind != ComponentKind::Tools {
         std::hash::Hash::hash(kind.word(), &mut fingerprint);
@@ -418,7 +426,8 @@ mod tests {
         [&b"\0asm\x0d\0\x01\0"[..], &instance, &export].concat()
     }
 
-    /// What the MAC vouches for and still is of no use may be of use tomorrow: there was no memory for it, say.
+    /// What the MAC vouches for and still is of no use may be of use tomorrow: there was no memory
+    /// for it, say.
     #[test]
     fn what_was_made_here_is_replaced_and_not_removed() {
         let dir = tempfile::tempdir().unwrap();

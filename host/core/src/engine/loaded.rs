@@ -1,7 +1,8 @@
 //! A component on an engine: how it gets there, and what can be asked of it.
 //!
 //! In: bytes, then invocations. Out: a [`LoadedComponent`], then answers.
-//! Invariants: a tenant waits for its own turn, and for directories that may hang, before it takes anything that others wait for.
+//! Invariants: a tenant waits for its own turn, and for directories that may hang, before it takes
+//! anything that others wait for.
 //! Not here: from bytes to something that answers (`load`), where a cell runs (`placement`).
 
 use std::sync::Arc;
@@ -29,16 +30,16 @@ use crate::rights::Rights;
 use crate::tool_error::{Raised, ToolError};
 
 impl Engine {
-    /// Loads a component on a thread of its own, once no other of the tenant's and fewer than a core's worth of all are being
-    /// loaded. Its directories are opened before that.
+    /// Loads a component on a thread of its own, once no other of the tenant's and fewer than a
+    /// core's worth of all are being loaded. Its directories are opened before that.
     ///
     /// # Errors
-    /// [`Error::is_component`], [`Error::is_not_granted`], [`Error::is_definition`], [`Error::is_directory`],
-    /// [`Error::is_quota`].
+    /// [`Error::is_component`], [`Error::is_not_granted`], [`Error::is_definition`],
+    /// [`Error::is_directory`], [`Error::is_quota`].
     ///
     /// # Cancel safety
-    /// When dropped, a compilation that has begun goes on to its end in the background and its result is kept in the cache
-    /// only.
+    /// When dropped, a compilation that has begun goes on to its end in the background and its
+    /// result is kept in the cache only.
     pub(crate) async fn load(
         &self,
         component: ComponentBytes,
@@ -51,7 +52,8 @@ impl Engine {
             Some(tenant) => Some(self.0.turns.turn(tenant).await?),
             None => None,
         };
-        // On a dead network mount this takes for ever: the turn is with it, also when no caller waits here any more.
+        // On a dead network mount this takes for ever: the turn is with it, also when no caller
+        // waits here any more.
         let granted = Arc::clone(&grants);
         let counts = self.0.world.counts.clone();
         let open = move || {
@@ -170,7 +172,8 @@ impl LoadedComponent {
             .await
     }
 
-    /// The linked code for a call. What a guest or a caller sees of a failure does not tell more than that there was one.
+    /// The linked code for a call. What a guest or a caller sees of a failure does not tell more
+    /// than that there was one.
     async fn ready(&self, invocation: &Invocation) -> Result<Arc<invoke::Ready>, ()> {
         let inner = &self.engine.0;
         let ready = match self.loaded.code.current(inner).await {

@@ -1,6 +1,7 @@
 //! What is told when a compilation begins that a load waits for.
 //!
-//! Not here: compilations in the background, which no load waits for, and code that is in the cache.
+//! Not here: compilations in the background, which no load waits for, and code that is in the
+//! cache.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,9 +28,10 @@ impl fmt::Debug for OnCompile {
 }
 
 impl EngineBuilder {
-    /// Calls this function when a compilation begins that the load of a component waits for, for programs that tell a person
-    /// why. It is not called for code that is in the cache, nor when a component is optimised in the background. It is called
-    /// on a thread of the load, which waits for it.
+    /// Calls this function when a compilation begins that the load of a component waits for, for
+    /// programs that tell a person why. It is not called for code that is in the cache, nor when a
+    /// component is optimised in the background. It is called on a thread of the load, which waits
+    /// for it.
     ///
     /// # Units
     /// The function gets the size of the component in bytes.

@@ -1,8 +1,11 @@
-//! Code that is linked at the first call of its component, and released when other components need the memory.
+//! Code that is linked at the first call of its component, and released when other components need
+//! the memory.
 //!
-//! In: a component whose definitions are known, and how to read its bytes again. Out: its linked code, when it is called.
-//! Invariants: code in use by a call lives until the call ends; one thread links a component at a time; bytes of another
-//! digest are never linked; the code that is kept linked stays within the engine's budget, but for the component in use.
+//! In: a component whose definitions are known, and how to read its bytes again. Out: its linked
+//! code, when it is called.
+//! Invariants: code in use by a call lives until the call ends; one thread links a component at a
+//! time; bytes of another digest are never linked; the code that is kept linked stays within the
+//! engine's budget, but for the component in use.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -169,7 +172,8 @@ impl Resident {
         self.uses.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Counts a component that was linked now. Releases those that were not called for longest, if there is too much.
+    /// Counts a component that was linked now. Releases those that were not called for longest, if
+    /// there is too much.
     fn add(&self, new: &Arc<OnDemand>) {
         let mut linked = self.linked.lock();
         linked.retain(|other| other.upgrade().is_some_and(|other| !Arc::ptr_eq(&other, new)));
@@ -188,8 +192,9 @@ impl Resident {
 }
 
 impl EngineBuilder {
-    /// Sets how many bytes of compiled code stay linked of components that are
-    /// [loaded on demand](crate::Component::load_on_demand). Default: [`DEFAULT_LINKED_BYTES`](crate::DEFAULT_LINKED_BYTES).
+    /// Sets how many bytes of compiled code stay linked of components that are [loaded on
+    /// demand](crate::Component::load_on_demand). Default:
+    /// [`DEFAULT_LINKED_BYTES`](crate::DEFAULT_LINKED_BYTES).
     pub fn linked_bytes(mut self, most: u64) -> Self {
         self.linked_bytes = most;
         self

@@ -1,8 +1,8 @@
 //! A component's second compilation, for speed, while the first already answers.
 //!
 //! In: a component that runs on quick code. Out: that it runs on optimised code, or stays as it is.
-//! Invariants: nothing of the guest runs; what cannot be optimised within its bounds is tried once, by this process and by
-//! the next; the engine is not kept alive.
+//! Invariants: nothing of the guest runs; what cannot be optimised within its bounds is tried once,
+//! by this process and by the next; the engine is not kept alive.
 
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -48,7 +48,8 @@ impl Names {
     }
 }
 
-/// Seconds of processor time that there are to optimise a component; without a worker nothing ends it.
+/// Seconds of processor time that there are to optimise a component; without a worker nothing ends
+/// it.
 fn seconds(inner: &Inner) -> u64 {
     inner.worker.as_ref().map_or(u64::MAX, |worker| worker.seconds(Haste::Background))
 }
@@ -150,8 +151,8 @@ fn optimise(
     }
 }
 
-/// Keeps other processes that share the cache from the same work. `None` where there is nothing to lock, the code is not
-/// wanted any more, or another process takes longer than a compiler may.
+/// Keeps other processes that share the cache from the same work. `None` where there is nothing to
+/// lock, the code is not wanted any more, or another process takes longer than a compiler may.
 fn turn_of(inner: &Weak<Inner>, current: &Weak<Current>, names: &Names) -> Option<Alone> {
     let (lock, seconds) = {
         let (inner, _) = wanted(inner, current)?;
@@ -162,7 +163,8 @@ fn turn_of(inner: &Weak<Inner>, current: &Weak<Current>, names: &Names) -> Optio
     cache::wait(&lock, || began.elapsed().as_secs() < seconds && wanted(inner, current).is_some())
 }
 
-/// Whether another compilation was faster, or failed before. Keeps nothing alive while the compiler runs.
+/// Whether another compilation was faster, or failed before. Keeps nothing alive while the compiler
+/// runs.
 fn is_done(inner: &Weak<Inner>, current: &Weak<Current>, names: &Names) -> bool {
     let Some((inner, current)) = wanted(inner, current) else { return true };
     let wiring = current.ready().wiring.clone();

@@ -1,8 +1,8 @@
 //! Where a cell runs, and the watch on its deadline.
 //!
 //! In: an invocation. Out: its answer, or a timeout at the deadline, whatever the guest does.
-//! Invariants: a slot is held for as long as the cell lives, also when no caller waits for it any more; the caller's clock
-//! never runs on a thread that runs guests.
+//! Invariants: a slot is held for as long as the cell lives, also when no caller waits for it any
+//! more; the caller's clock never runs on a thread that runs guests.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -35,12 +35,13 @@ use crate::tool_error::{Exit, Raised, Timeout, ToolError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Placement {
-    /// On threads of their own, with a lower priority than the caller's: a hostile guest cannot delay a timer of the
-    /// host. It costs a few microseconds to hand a call over, and again to hand its result back.
+    /// On threads of their own, with a lower priority than the caller's: a hostile guest cannot
+    /// delay a timer of the host. It costs a few microseconds to hand a call over, and again to
+    /// hand its result back.
     #[default]
     Cells,
-    /// In the caller's task: the shortest latency, for embedders that isolate calls by other means. A guest keeps the
-    /// caller's thread for up to a tick (a millisecond) at a time.
+    /// In the caller's task: the shortest latency, for embedders that isolate calls by other means.
+    /// A guest keeps the caller's thread for up to a tick (a millisecond) at a time.
     Inline,
 }
 
@@ -82,8 +83,8 @@ pub(super) async fn execute(
     })
 }
 
-/// Asks a tool something beside a call, likewise. Where there is no room it is as if the host had no answer in time; a
-/// component in quarantine is as one whose every call makes the host panic.
+/// Asks a tool something beside a call, likewise. Where there is no room it is as if the host had
+/// no answer in time; a component in quarantine is as one whose every call makes the host panic.
 pub(super) async fn ask<T: Send + 'static, F>(
     inner: &Inner,
     quarantine: &Arc<Quarantine>,
@@ -107,8 +108,8 @@ where
     place(inner, cell, invocation, &pulse, habit).await
 }
 
-/// Calls `describe`, likewise. The guest has the invocation's time whole, and a cell is waited for as long before that: who
-/// finds none is not the component's to answer for.
+/// Calls `describe`, likewise. The guest has the invocation's time whole, and a cell is waited for
+/// as long before that: who finds none is not the component's to answer for.
 pub(super) async fn describe(
     inner: &Inner,
     ready: Arc<invoke::Ready>,
@@ -167,9 +168,11 @@ async fn place<T: Send + 'static>(
     };
     match ended {
         Some(Ok(Some(answer))) if !pulse.is_late() => answer,
-        // An answer, a trap or an exit after the deadline: what the guest did when it passed is what counts.
+        // An answer, a trap or an exit after the deadline: what the guest did when it passed is
+        // what counts.
         Some(Ok(Some(_))) | None => Err(ToolError::Timeout(timeout(invocation, pulse))),
-        // Killed by a thread that does not wait here, or what is around a cell panicked: the process lives, the cell does not.
+        // Killed by a thread that does not wait here, or what is around a cell panicked: the
+        // process lives, the cell does not.
         Some(Ok(None) | Err(_)) => Err(ToolError::HandlerExit(Exit::Died)),
     }
 }
@@ -192,8 +195,8 @@ fn timeout(invocation: &Invocation, pulse: &Pulse) -> Timeout {
     }
 }
 
-/// A free slot, now or before the deadline, for a component that may have one. A call that a tool makes needs none: its
-/// code is linked [apart](super::apart) from the pool.
+/// A free slot, now or before the deadline, for a component that may have one. A call that a tool
+/// makes needs none: its code is linked [apart](super::apart) from the pool.
 async fn slot(
     inner: &Inner,
     quarantine: &Quarantine,
@@ -254,8 +257,8 @@ mod tests {
         }
     }
 
-    /// A bug of ours in a cell: the same end wherever it runs, on the receipt of the component that it happened to, and the
-    /// cell's slot is free.
+    /// A bug of ours in a cell: the same end wherever it runs, on the receipt of the component that
+    /// it happened to, and the cell's slot is free.
     #[test]
     fn a_panic_in_a_cell_is_its_end() {
         for placement in [Placement::Cells, Placement::Inline] {

@@ -1,8 +1,9 @@
 //! WASI preview 1 modules as components.
 //!
-//! In: a core module that is a command. Out: the component that the engine's own adapter makes of it.
-//! Invariants: a module is bounded by the same scan as a component before anything else reads it; no metadata of a module is
-//! read; a panic of the encoder is a refusal.
+//! In: a core module that is a command. Out: the component that the engine's own adapter makes of
+//! it.
+//! Invariants: a module is bounded by the same scan as a component before anything else reads it;
+//! no metadata of a module is read; a panic of the encoder is a refusal.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -63,8 +64,8 @@ fn named(bytes: &[u8]) -> Option<Error> {
     proposals::missing(bytes).map(Error::proposals)
 }
 
-/// Whether a module can be started and imports WASI preview 1, or what came before it, or nothing, as far as its bytes can be
-/// read.
+/// Whether a module can be started and imports WASI preview 1, or what came before it, or nothing,
+/// as far as its bytes can be read.
 fn is_command(bytes: &[u8]) -> bool {
     let (mut is_wasi, mut is_other, mut starts) = (false, false, false);
     for payload in Parser::new(0).parse_all(bytes) {
@@ -86,7 +87,8 @@ fn is_command(bytes: &[u8]) -> bool {
     starts && (is_wasi || !is_other)
 }
 
-/// An error if the module imports what WASI preview 1 does not have: it was made for a host of its own.
+/// An error if the module imports what WASI preview 1 does not have: it was made for a host of its
+/// own.
 fn has_known_imports(bytes: &[u8]) -> Result<(), Error> {
     let mut known = BTreeSet::new();
     for payload in Parser::new(0).parse_all(ADAPTER) {

@@ -1,19 +1,20 @@
 //! The proposals of WebAssembly that are off, by name.
 //!
 //! In: a component that was refused. Out: which of them it needs.
-//! Invariants: the compiler takes what is off from this list alone; a component is looked at where it was to be compiled, which
-//! is a process of its own where the program lends itself as one.
+//! Invariants: the compiler takes what is off from this list alone; a component is looked at where
+//! it was to be compiled, which is a process of its own where the program lends itself as one.
 
 use std::cell::Cell;
 
 use wasmparser::{Validator, WasmFeatures};
 
-/// What tools do not need, and what each is called. Compiled in (builds without some of them can be aborted by guests), and
-/// turned off.
+/// What tools do not need, and what each is called. Compiled in (builds without some of them can be
+/// aborted by guests), and turned off.
 ///
-/// Tail calls are on: language runtimes are built with them. The engine compiles every function for its own calling convention
-/// for tail calls, whether they are on or not, so code without them is the same to the byte. A tail call spends fuel, and a
-/// function looks at fuel and epoch where it begins: an endless chain of them ends by either. It takes no stack.
+/// Tail calls are on: language runtimes are built with them. The engine compiles every function for
+/// its own calling convention for tail calls, whether they are on or not, so code without them is
+/// the same to the byte. A tail call spends fuel, and a function looks at fuel and epoch where it
+/// begins: an endless chain of them ends by either. It takes no stack.
 pub(super) const OFF: [(WasmFeatures, &str); 24] = [
     (WasmFeatures::THREADS, "threads"),
     (WasmFeatures::SHARED_EVERYTHING_THREADS, "shared-everything threads"),
@@ -41,14 +42,15 @@ pub(super) const OFF: [(WasmFeatures, &str); 24] = [
     (WasmFeatures::CM_GC, "garbage collection of components"),
 ];
 
-/// Bytes that may be validated to name proposals: a large component is validated fewer times than a small one.
+/// Bytes that may be validated to name proposals: a large component is validated fewer times than a
+/// small one.
 const VALIDATED: usize = 256 << 20;
 
-/// Which of them a component needs, in words. `None` where it is malformed whatever is on, and where that is not found out
-/// within [`VALIDATED`] bytes.
+/// Which of them a component needs, in words. `None` where it is malformed whatever is on, and
+/// where that is not found out within [`VALIDATED`] bytes.
 ///
-/// Each is found by the fault that ends where it is turned on: a validator tells what it misses of most, and of the rest it
-/// gets further.
+/// Each is found by the fault that ends where it is turned on: a validator tells what it misses of
+/// most, and of the rest it gets further.
 pub(super) fn missing(component: &[u8]) -> Option<String> {
     missing_within(component, VALIDATED)
 }

@@ -1,8 +1,10 @@
-//! Run state shared by a cell's task and its caller: whether the guest runs or waits, cancelled, killed.
+//! Run state shared by a cell's task and its caller: whether the guest runs or waits, cancelled,
+//! killed.
 //!
-//! Invariants: a guest that could go on has asked to be polled again (a tick or the fuel interval stopped it); one that has
-//! not, and is not being polled, waits for the host. The guest sets no flag itself. Whether the guest waited when
-//! its deadline passed is settled by then: what it does later changes nothing.
+//! Invariants: a guest that could go on has asked to be polled again (a tick or the fuel interval
+//! stopped it); one that has not, and is not being polled, waits for the host. The guest sets no
+//! flag itself. Whether the guest waited when its deadline passed is settled by then: what it does
+//! later changes nothing.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -18,8 +20,9 @@ use parking_lot::Mutex;
 use super::ticker::TICK;
 use crate::tool_error::Awaited;
 
-/// A slice that a tick hits before this goes on to the next tick: else most would be stopped that are nearly over, and one
-/// that was long in line, or waited for the host, at its first instruction.
+/// A slice that a tick hits before this goes on to the next tick: else most would be stopped that
+/// are nearly over, and one that was long in line, or waited for the host, at its first
+/// instruction.
 const SHORTEST: Duration = TICK.checked_div(2).expect("not by zero");
 
 /// The guest runs, or could.
@@ -67,8 +70,8 @@ impl Pulse {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// The guest shows that it runs: it calls the host, a tick hits it, or it ends. Whatever it waited for is over, which the
-    /// host's own work in between is not: a request has many steps.
+    /// The guest shows that it runs: it calls the host, a tick hits it, or it ends. Whatever it
+    /// waited for is over, which the host's own work in between is not: a request has many steps.
     pub(super) fn runs(&self) {
         if self.doing.load(Ordering::Relaxed) == WAITS {
             let doing = if self.is_past() { WAITED_TOO_LONG } else { RUNS };
@@ -83,8 +86,8 @@ impl Pulse {
         }
     }
 
-    /// The host works for the guest until this is dropped: the guest waits from now on. What the host does may ask to be polled
-    /// again, as the guest would.
+    /// The host works for the guest until this is dropped: the guest waits from now on. What the
+    /// host does may ask to be polled again, as the guest would.
     pub(super) fn served(self: &Arc<Self>) -> Served {
         self.is_served.store(true, Ordering::Relaxed);
         self.waits();
@@ -131,7 +134,8 @@ impl Pulse {
         self.idle.load(Ordering::Acquire) && !self.woken.load(Ordering::Acquire)
     }
 
-    /// A tick hit the guest. Whether it has run for long enough to be stopped: a slice begins between two ticks.
+    /// A tick hit the guest. Whether it has run for long enough to be stopped: a slice begins
+    /// between two ticks.
     pub(super) fn tick(&self) -> bool {
         self.runs();
         let is_long = self.began.lock().is_none_or(|began| began.elapsed() >= SHORTEST);
@@ -212,7 +216,8 @@ impl Wake for Pulse {
     fn wake_by_ref(self: &Arc<Self>) {
         self.woken.store(true, Ordering::Release);
         if POLLED.get() == Arc::as_ptr(self).addr() {
-            // Not by the host, which wakes from a thread of its own: by the interval of ticks or fuel.
+            // Not by the host, which wakes from a thread of its own: by the interval of ticks or
+            // fuel.
             self.yielded.store(true, Ordering::Relaxed);
         }
         self.task.wake();
@@ -223,7 +228,8 @@ impl Wake for Pulse {
 mod tests {
     use super::*;
 
-    /// What the guest does in turn, before its deadline and after, and what it did when that passed.
+    /// What the guest does in turn, before its deadline and after, and what it did when that
+    /// passed.
     #[test]
     fn what_it_did_at_its_deadline_is_settled() {
         #[derive(Debug, Clone, Copy)]

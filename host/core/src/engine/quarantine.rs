@@ -1,8 +1,9 @@
 //! The host's panics in calls of one component, and the end of its calls after too many.
 //!
 //! In: how a cell ended. Out: whether there is to be another.
-//! Invariants: only the host's own panics count, and the engine's word that it found a mistake of its own: no trap of a
-//! guest's ever does; they count for an hour; who is let in again begins at nothing.
+//! Invariants: only the host's own panics count, and the engine's word that it found a mistake of
+//! its own: no trap of a guest's ever does; they count for an hour; who is let in again begins at
+//! nothing.
 //! Source: docs/threat-model.md, row 82.
 
 use std::collections::VecDeque;
@@ -23,7 +24,8 @@ use crate::tool_error::{Raised, RaisedKind, ToolError};
 /// Panics of the host within an hour in calls of one component, after which its calls are refused.
 pub const DEFAULT_PANICS: NonZero<u32> = NonZero::new(3).expect("it is three");
 
-/// How long a panic counts: an author who has found a way takes it again at once, and chance does not come three times in it.
+/// How long a panic counts: an author who has found a way takes it again at once, and chance does
+/// not come three times in it.
 const WINDOW: Duration = Duration::from_hours(1);
 
 /// What a component has cost the host.
@@ -116,7 +118,8 @@ mod tests {
         Err(ToolError::HandlerRaised(Raised::new(kind)))
     }
 
-    /// Three, each this long after the one before: the last is refused where three fall within an hour.
+    /// Three, each this long after the one before: the last is refused where three fall within an
+    /// hour.
     #[test]
     fn panics_count_for_an_hour() {
         let minutes = |minutes| Duration::from_mins(minutes);

@@ -1,11 +1,13 @@
 //! The queue of calls for a bounded number of cells, fair among tenants.
 //!
-//! In: a call's tenant, and the bytes of text that it came with. Out: a [`Slot`], which is given back when it is dropped.
-//! Invariants: a tenant takes a cell only while it has fewer than are free: one busy tenant leaves half of them, two leave a
-//! third, and a call of another tenant need not wait. The same goes for the places to wait in. A tenant that is the only one may
-//! have every cell: no call of another tenant has come, and the call's executor defines no other. Calls without a tenant are the
-//! embedder's own and may have every cell as well. No call waits that may have a cell. A
-//! cell that comes free goes to the waiting tenant with the fewest cells. The text of the calls that wait is
+//! In: a call's tenant, and the bytes of text that it came with. Out: a [`Slot`], which is given
+//! back when it is dropped.
+//! Invariants: a tenant takes a cell only while it has fewer than are free: one busy tenant leaves
+//! half of them, two leave a third, and a call of another tenant need not wait. The same goes for
+//! the places to wait in. A tenant that is the only one may have every cell: no call of another
+//! tenant has come, and the call's executor defines no other. Calls without a tenant are the
+//! embedder's own and may have every cell as well. No call waits that may have a cell. A cell that
+//! comes free goes to the waiting tenant with the fewest cells. The text of the calls that wait is
 //! bounded in bytes.
 //! Source: docs/threat-model.md, row 56.
 
@@ -20,10 +22,11 @@ use crate::clock::before;
 use crate::defence::{Defence, stands};
 use crate::shared_bytes::{Held, SharedBytes};
 
-/// Calls that may wait for a cell; one more is refused at once. Waiting costs no cell, only patience.
+/// Calls that may wait for a cell; one more is refused at once. Waiting costs no cell, only
+/// patience.
 const MAX_WAITING: usize = 10_000;
-/// Bytes of text of all calls that wait, arguments and answers: one that would be more is refused at once. As many as 64 calls
-/// with all the arguments that a call may have by default.
+/// Bytes of text of all calls that wait, arguments and answers: one that would be more is refused
+/// at once. As many as 64 calls with all the arguments that a call may have by default.
 const WAITING_BYTES: u64 = 64 << 20;
 /// Names of tenants before those are forgotten that have nothing and wait for nothing.
 const NAMES: usize = 64;
@@ -107,9 +110,9 @@ impl Queue {
         (self.cells, self.cells - state.free, state.waiting)
     }
 
-    /// A cell for a call of this tenant that came with so many bytes of text, now or before the deadline. None where too many
-    /// calls or bytes wait already, or where the deadline passes first. `is_shared`: there are other tenants, whether or not a
-    /// call of theirs has come.
+    /// A cell for a call of this tenant that came with so many bytes of text, now or before the
+    /// deadline. None where too many calls or bytes wait already, or where the deadline passes
+    /// first. `is_shared`: there are other tenants, whether or not a call of theirs has come.
     ///
     /// # Cancel safety
     /// May be dropped: then the call leaves the line.
@@ -182,7 +185,8 @@ impl State {
         account
     }
 
-    /// Returns true if the free cells are for others. `is_shared`: the call's executor defines other tenants.
+    /// Returns true if the free cells are for others. `is_shared`: the call's executor defines
+    /// other tenants.
     fn holds_back(&self, account: &Account, is_shared: bool) -> bool {
         let is_shared = is_shared && stands(Defence::DefinedTenants);
         let is_one_of_several = account.tenant.is_some() && (is_shared || self.names.len() > 1);
@@ -256,7 +260,8 @@ impl State {
 }
 
 impl Account {
-    /// Where it stands among those that wait: by what it has, then by who came first. `first` is the ticket of its first call.
+    /// Where it stands among those that wait: by what it has, then by who came first. `first` is
+    /// the ticket of its first call.
     fn turn(&self, first: u64) -> (usize, u64) {
         (if stands(Defence::CellTurns) { self.cells } else { 0 }, first)
     }

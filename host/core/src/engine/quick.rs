@@ -1,13 +1,15 @@
 //! The quick lane: threads that run the first slice of most calls.
 //!
-//! Most calls are over before a sleeping thread would have woken for them (on a virtual machine that takes longer than the
-//! call), so the threads stay awake for a moment after their work, and a caller whose call is picked up at once polls for its
-//! answer for a moment too, between its other tasks.
-//! A thread that waits awake spins. It calls no `sched_yield`: kernels of 2025 and later make the caller forfeit its claim to the
-//! processor, and a loop of the slow lane then runs to the kernel's next tick.
-//! Invariants: a job is one slice: it ends at the guest's next tick, or the one after where that comes at once, and what the
-//! guest had the host do meanwhile (copy, fill) is bounded by its memory; with one core no thread waits awake; idle threads
-//! sleep; a thread that waits awake and lost its processor does not count as awake.
+//! Most calls are over before a sleeping thread would have woken for them (on a virtual machine
+//! that takes longer than the call), so the threads stay awake for a moment after their work, and a
+//! caller whose call is picked up at once polls for its answer for a moment too, between its other
+//! tasks. A thread that waits awake spins. It calls no `sched_yield`: kernels of 2025 and later
+//! make the caller forfeit its claim to the processor, and a loop of the slow lane then runs to the
+//! kernel's next tick.
+//! Invariants: a job is one slice: it ends at the guest's next tick, or the one after where that
+//! comes at once, and what the guest had the host do meanwhile (copy, fill) is bounded by its
+//! memory; with one core no thread waits awake; idle threads sleep; a thread that waits awake and
+//! lost its processor does not count as awake.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -23,16 +25,19 @@ use crate::defence::{Defence, stands};
 use crate::error::Error;
 use crate::fence::fenced;
 
-/// How long a thread stays awake for the next call: longer while calls come so often that it is likely to get one.
+/// How long a thread stays awake for the next call: longer while calls come so often that it is
+/// likely to get one.
 const LINGER: Duration = Duration::from_micros(50);
 const LINGER_IF_BUSY: Duration = Duration::from_micros(200);
-/// Time between two calls up to which they come often: the work for one request that makes one call.
+/// Time between two calls up to which they come often: the work for one request that makes one
+/// call.
 const BUSY: Duration = Duration::from_micros(250);
-/// How long a caller polls for the answer of a call that was picked up at once: several short calls long.
+/// How long a caller polls for the answer of a call that was picked up at once: several short calls
+/// long.
 pub(super) const PATIENCE: Duration = Duration::from_micros(30);
 
-/// A thread that waits awake looks at the clock at least so often while it has a processor. After a longer pause the system has
-/// given the processor to another thread.
+/// A thread that waits awake looks at the clock at least so often while it has a processor. After a
+/// longer pause the system has given the processor to another thread.
 const PAUSE: Duration = Duration::from_micros(5);
 
 type Slice = Box<dyn FnOnce(&mut Turn<'_>) + Send>;
@@ -61,7 +66,8 @@ struct Shared {
 #[derive(Default)]
 struct Queue {
     slices: FairQueue<(Arc<Pulse>, Slice)>,
-    /// Threads that sleep until they are woken: without one, waking would cost a system call for nothing.
+    /// Threads that sleep until they are woken: without one, waking would cost a system call for
+    /// nothing.
     asleep: usize,
     /// When the last call came.
     last: Option<Instant>,
@@ -75,8 +81,8 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// The slice is over but for sending its answer. The receiver can hand over the next call before this thread is back at
-    /// the queue, and then need not wake another.
+    /// The slice is over but for sending its answer. The receiver can hand over the next call
+    /// before this thread is back at the queue, and then need not wake another.
     pub(super) fn end(&mut self) {
         if !std::mem::replace(&mut self.ended, true) {
             self.lane.see(Instant::now());
@@ -120,7 +126,8 @@ impl Quick {
         Ok(quick)
     }
 
-    /// Hands over a slice of this owner; it ends at once when it was cancelled. Whether it is worth to wait awake for it.
+    /// Hands over a slice of this owner; it ends at once when it was cancelled. Whether it is worth
+    /// to wait awake for it.
     pub(super) fn run(&self, whose: &Arc<Turns>, pulse: Arc<Pulse>, slice: Slice) -> bool {
         let shared = &self.0;
         let now = Instant::now();
@@ -158,7 +165,8 @@ impl Shared {
         }
     }
 
-    /// The next slice: at once, within the time that a thread stays awake, or after a sleep. None: the lane is closed.
+    /// The next slice: at once, within the time that a thread stays awake, or after a sleep. None:
+    /// the lane is closed.
     fn next(&self, turn: &mut Turn<'_>) -> Option<Slice> {
         loop {
             if self.stopped.load(Ordering::Acquire) {
@@ -174,7 +182,8 @@ impl Shared {
                 continue;
             }
             turn.begin();
-            // A caller that hands over after this look sees that no thread is awake: the queue's lock orders the two.
+            // A caller that hands over after this look sees that no thread is awake: the queue's
+            // lock orders the two.
             let mut queue = self.queue.lock();
             while queue.slices.len() == 0 && !self.stopped.load(Ordering::Acquire) {
                 queue.asleep += 1;
@@ -199,8 +208,9 @@ impl Shared {
         Some(slice)
     }
 
-    /// Spins until the queue has a slice, and returns true. Returns false when the time is over, or when the system gave this
-    /// processor to another thread meanwhile: then that thread needs it more.
+    /// Spins until the queue has a slice, and returns true. Returns false when the time is over, or
+    /// when the system gave this processor to another thread meanwhile: then that thread needs it
+    /// more.
     fn wait_awake(&self, most: Duration) -> bool {
         let begin = Instant::now();
         let mut last = begin;

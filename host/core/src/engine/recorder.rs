@@ -1,8 +1,9 @@
 //! Records what tools ask for in a dry run.
 //!
-//! In: each request of a tool while it runs. Out: a list of them, without duplicates. Invariants: the list is bounded,
-//! however often a tool asks; its texts come from a stranger. Not here: what the tool gets as an answer (`imports`),
-//! and which grants the list amounts to ([`Suggestion`](crate::Suggestion)).
+//! In: each request of a tool while it runs. Out: a list of them, without duplicates. Invariants:
+//! the list is bounded, however often a tool asks; its texts come from a stranger. Not here: what
+//! the tool gets as an answer (`imports`), and which grants the list amounts to
+//! ([`Suggestion`](crate::Suggestion)).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,12 +18,13 @@ const MOST: usize = 1000;
 /// Bytes of one of them.
 const LONGEST: usize = 1 << 10;
 
-/// Records what tools ask for: see [`EngineBuilder::dry_run`](crate::EngineBuilder::dry_run). Cheap to clone; clones
-/// share their records.
+/// Records what tools ask for: see [`EngineBuilder::dry_run`](crate::EngineBuilder::dry_run). Cheap
+/// to clone; clones share their records.
 #[derive(Debug, Clone, Default)]
 pub struct Recorder(Arc<Mutex<Recorded>>);
 
-/// What tools asked for in a dry run, whether it was granted or not. At most 1000 requests and 1000 paths are recorded.
+/// What tools asked for in a dry run, whether it was granted or not. At most 1000 requests and 1000
+/// paths are recorded.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Recorded {
@@ -32,8 +34,8 @@ pub struct Recorded {
     pub secrets: BTreeMap<String, Vec<(Method, Target)>>,
     /// Files and directories, by their path as the tool sees it.
     pub paths: BTreeMap<String, PathUse>,
-    /// Whether the tool read its environment. A tool gets all its variables at once, so the host cannot see which ones
-    /// it needs.
+    /// Whether the tool read its environment. A tool gets all its variables at once, so the host
+    /// cannot see which ones it needs.
     pub environment: bool,
 }
 
@@ -105,7 +107,8 @@ impl Recorder {
     }
 }
 
-/// The path that another one leads to from a directory: absolute, in its shortest form, never above the root.
+/// The path that another one leads to from a directory: absolute, in its shortest form, never above
+/// the root.
 pub(super) fn joined(directory: &str, path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in directory.split('/').chain(path.split('/')) {

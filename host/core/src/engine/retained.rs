@@ -1,8 +1,9 @@
-//! How many bytes of the host's memory the objects of one cell keep between two calls into the host.
+//! How many bytes of the host's memory the objects of one cell keep between two calls into the
+//! host.
 //!
-//! In: what is about to be kept, and the table of objects. Out: a [`Charge`], given back when its object goes; or the limit.
-//! Objects of ours are charged as they are made. Those of the engine's own `wasi:http` are weighed once a tick, each by the
-//! most that one of its kind holds.
+//! In: what is about to be kept, and the table of objects. Out: a [`Charge`], given back when its
+//! object goes; or the limit. Objects of ours are charged as they are made. Those of the engine's
+//! own `wasi:http` are weighed once a tick, each by the most that one of its kind holds.
 //! Source: docs/threat-model.md, row 17.
 
 use std::any::Any;
@@ -22,8 +23,9 @@ use super::imports::wasi_http::{CHUNK, FIELDS};
 use crate::defence::{Defence, stands};
 use crate::tool_error::{LimitHit, LimitKind};
 
-/// Bytes of the host's own memory that the objects of one cell may keep (requests, bodies, streams, listings), beside the
-/// cell's memory limit: as much as a store of keys holds. A process with N cells needs N times both.
+/// Bytes of the host's own memory that the objects of one cell may keep (requests, bodies, streams,
+/// listings), beside the cell's memory limit: as much as a store of keys holds. A process with N
+/// cells needs N times both.
 pub const HOST_BYTES: u64 = 16 << 20;
 /// Bytes of a body that is on its way, beside what the guest has written into it.
 const OUTGOING: u64 = CHUNK as u64;

@@ -1,8 +1,8 @@
 //! A first look at a stranger's bytes, before the compiler sees them.
 //!
 //! In: bytes. Out: an [`Outline`], or why they are not a component that could be a tool.
-//! Invariants: linear in the bytes, allocates little, runs nothing. What costs a compiler more than linear time
-//! (function bodies, their number, nesting) is bounded here.
+//! Invariants: linear in the bytes, allocates little, runs nothing. What costs a compiler more than
+//! linear time (function bodies, their number, nesting) is bounded here.
 
 use wasmparser::{ComponentTypeRef, ElementItems, Parser, Payload, TypeBounds};
 
@@ -17,20 +17,22 @@ pub const MAX_COMPONENT: u64 = 64 << 20;
 const MAX_FUNCTIONS: u64 = 200_000;
 /// Bytes of one function body: compile time grows with its square.
 const MAX_BODY: u64 = 512 << 10;
-/// Local variables of one function: compile time and memory grow with their product with the branches.
+/// Local variables of one function: compile time and memory grow with their product with the
+/// branches.
 const MAX_LOCALS: u64 = 10_000;
-/// Globals, exports and items of element segments, over all modules: each costs a few bytes of the host per instance,
-/// outside of every memory. Language runtimes have some tens of thousands.
+/// Globals, exports and items of element segments, over all modules: each costs a few bytes of the
+/// host per instance, outside of every memory. Language runtimes have some tens of thousands.
 const MAX_ITEMS: u64 = 200_000;
-/// The same, times the core instances that the component can have: some 50 MiB of the host in the worst case.
+/// The same, times the core instances that the component can have: some 50 MiB of the host in the
+/// worst case.
 const MAX_INSTANCE_ITEMS: u64 = 3_000_000;
 /// Types, over all modules and components. Language runtimes and tools alike have some two hundred.
 const MAX_TYPES: u64 = 20_000;
-/// Bytes of the types of all components: what stands inside of a type is not counted (to read it takes a stack as deep as it
-/// nests, which is for the compiler's process).
+/// Bytes of the types of all components: what stands inside of a type is not counted (to read it
+/// takes a stack as deep as it nests, which is for the compiler's process).
 const MAX_TYPE_BYTES: u64 = 1 << 20;
-/// Instances of modules and components that the component makes, each as often as what it stands in is made. The compiler
-/// goes through them one by one.
+/// Instances of modules and components that the component makes, each as often as what it stands in
+/// is made. The compiler goes through them one by one.
 const MAX_INSTANCES: u64 = 10_000;
 /// Modules and components inside each other and side by side.
 const MAX_PARTS: u64 = 256;
@@ -70,8 +72,8 @@ pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
     let mut outline = Outline::default();
     let (mut functions, mut parts, mut items) = (0_u64, 0_u64, 0_u64);
     let (mut types, mut type_bytes) = (0_u64, 0_u64);
-    // Instances that each module or component makes whose end is still to come, itself included; and the most that any makes
-    // whose end was seen, which is what a copy may be of.
+    // Instances that each module or component makes whose end is still to come, itself included;
+    // and the most that any makes whose end was seen, which is what a copy may be of.
     let (mut open, mut heaviest) = (Vec::new(), 1_u64);
     for payload in Parser::new(0).parse_all(bytes) {
         #[expect(
@@ -144,7 +146,8 @@ pub(super) fn bounds(bytes: &[u8]) -> Result<Outline, Error> {
             Payload::ComponentImportSection(section) if open.len() == 1 => {
                 for import in section {
                     let import = import.map_err(malformed)?;
-                    // The name of a type that is known, as a world has that defines types of its own, gives no access.
+                    // The name of a type that is known, as a world has that defines types of its
+                    // own, gives no access.
                     if !matches!(import.ty, ComponentTypeRef::Type(TypeBounds::Eq(_))) {
                         outline.imports.push(name(import.name.name));
                     }
@@ -194,8 +197,9 @@ fn check_format(bytes: &[u8]) -> Result<(), Error> {
     Err(Error::not_a_component(found, hint))
 }
 
-/// A core module by the host that it was built for, and a build that is a component. Metadata for the component encoder is
-/// looked for first: only with it `wasm-tools component new` makes a component that has tools.
+/// A core module by the host that it was built for, and a build that is a component. Metadata for
+/// the component encoder is looked for first: only with it `wasm-tools component new` makes a
+/// component that has tools.
 fn module(bytes: &[u8]) -> (&'static str, &'static str) {
     let (mut imports, mut has_metadata, mut is_go) = (Vec::new(), false, false);
     for payload in Parser::new(0).parse_all(bytes) {

@@ -1,7 +1,9 @@
 //! What the requests of one call have to do with secrets, asked for anew at each of them.
 //!
-//! In: what the host knows, what the tool was granted, what is to be put in. Out: [`Secrets`], for the way out.
-//! Invariants: the same for both imports that send requests; where the host's secrets cannot be had, nothing is sent.
+//! In: what the host knows, what the tool was granted, what is to be put in. Out: [`Secrets`], for
+//! the way out.
+//! Invariants: the same for both imports that send requests; where the host's secrets cannot be
+//! had, nothing is sent.
 
 use std::sync::Arc;
 

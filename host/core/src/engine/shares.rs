@@ -1,8 +1,10 @@
 //! Threads that wait for disks, and each tenant's share of them.
 //!
-//! In: work that may wait for long. Out: what came of it, or that the tenant has nothing left to wait with.
-//! Invariants: one tenant never keeps all threads, one cell never more than two; a share is held until the work has come
-//! back, also when no call waits for it any more; work that waits for a turn waits within its call and stops with it.
+//! In: work that may wait for long. Out: what came of it, or that the tenant has nothing left to
+//! wait with.
+//! Invariants: one tenant never keeps all threads, one cell never more than two; a share is held
+//! until the work has come back, also when no call waits for it any more; work that waits for a
+//! turn waits within its call and stops with it.
 //! Source: docs/threat-model.md, rows 6 and 56.
 
 use std::collections::HashMap;
@@ -22,14 +24,17 @@ use crate::clock::before;
 use crate::defence::{Defence, stands};
 use crate::fence::resumed;
 
-/// Threads of one pool. They are made when they are first needed, and most of their time they wait for a disk.
+/// Threads of one pool. They are made when they are first needed, and most of their time they wait
+/// for a disk.
 const THREADS: usize = 32;
-/// Threads of one pool that the calls of one tenant keep at once; those without a tenant are one tenant's, too.
+/// Threads of one pool that the calls of one tenant keep at once; those without a tenant are one
+/// tenant's, too.
 const OF_TENANT: usize = THREADS / 4;
-/// Threads of one pool that one cell keeps at once: it reads and writes, say, and begins no third thing meanwhile.
+/// Threads of one pool that one cell keeps at once: it reads and writes, say, and begins no third
+/// thing meanwhile.
 const OF_CELL: usize = 2;
-/// How long a tenant's whole share has to be out with work that no call waits for until the next call hears of it: calls
-/// that were cancelled together are back by then.
+/// How long a tenant's whole share has to be out with work that no call waits for until the next
+/// call hears of it: calls that were cancelled together are back by then.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 /// Work on its way.
@@ -194,7 +199,8 @@ const RUNNING: u8 = 0;
 const LEFT: u8 = 1;
 const DONE: u8 = 2;
 
-/// How far a piece of work is, as both of its ends see it. Changed only inside of the share's count of what was left.
+/// How far a piece of work is, as both of its ends see it. Changed only inside of the share's count
+/// of what was left.
 struct Stage {
     share: Arc<Share>,
     now: AtomicU8,
@@ -276,8 +282,8 @@ mod tests {
         (opens, Arc::new(Mutex::new(gate)))
     }
 
-    /// A tenant's stuck share is that tenant's alone. Seen to fail with one share for all, and with turns given back when
-    /// the asker goes.
+    /// A tenant's stuck share is that tenant's alone. Seen to fail with one share for all, and with
+    /// turns given back when the asker goes.
     #[test]
     fn a_tenants_stuck_share_is_its_own() {
         let (shares, (opens, gate), (began, begun)) =
@@ -302,7 +308,8 @@ mod tests {
         });
     }
 
-    /// Many cells of a tenant, more work than its share: a thread is left for another. Seen to fail without the share.
+    /// Many cells of a tenant, more work than its share: a thread is left for another. Seen to fail
+    /// without the share.
     #[test]
     fn a_busy_tenant_waits_for_itself() {
         let (shares, (opens, gate), (began, begun)) =

@@ -1,8 +1,8 @@
 //! The slow lane: threads that go on with calls that outlast a slice.
 //!
 //! A slice ends here at a tick as well, and then it is another call's turn.
-//! Invariants: no more slices run at once than there are threads, and a call that waits for one keeps no thread; a turn
-//! that a call does not take goes to the next.
+//! Invariants: no more slices run at once than there are threads, and a call that waits for one
+//! keeps no thread; a turn that a call does not take goes to the next.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! The clock that interrupts guests.
 //!
-//! An OS thread of ordinary priority raises the engines' epoch every millisecond while a guest runs and sleeps when none
-//! does; a second thread only waits for the first to die, and replaces it.
-//! Invariants: the epoch is never raised to stop one call; a dead ticker is back within a tick. Fuel is the second,
-//! independent bound.
+//! An OS thread of ordinary priority raises the engines' epoch every millisecond while a guest runs
+//! and sleeps when none does; a second thread only waits for the first to die, and replaces it.
+//! Invariants: the epoch is never raised to stop one call; a dead ticker is back within a tick.
+//! Fuel is the second, independent bound.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -18,7 +18,8 @@ use crate::error::Error;
 
 /// Longest time that a guest runs without the host looking at it.
 pub(super) const TICK: Duration = Duration::from_millis(1);
-/// Idle ticks before the ticker sleeps. Calls often come in trains; waking a thread for each would cost more than a tick.
+/// Idle ticks before the ticker sleeps. Calls often come in trains; waking a thread for each would
+/// cost more than a tick.
 const LINGER: u32 = 100;
 
 /// Raises epochs while at least one [`Running`] exists.
@@ -193,8 +194,9 @@ mod tests {
             wait_until("not replaced", || ticker.ticks() > before + 2);
         }
     }
-    /// No fuel ends them, and the clock that would dies at its first tick: the only cell is free for the next call all the
-    /// same. (Who spends fuel gives way now and then in any case, and is dropped there; the other does not.)
+    /// No fuel ends them, and the clock that would dies at its first tick: the only cell is free
+    /// for the next call all the same. (Who spends fuel gives way now and then in any case, and is
+    /// dropped there; the other does not.)
     #[test]
     fn a_guest_is_ended_though_it_dies() {
         use toolcell_test_guests::{Hostile, Misdeed, Place};

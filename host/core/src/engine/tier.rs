@@ -1,8 +1,10 @@
-//! Two tiers of code: compiled quickly, so that a component answers soon, and optimised, for later calls.
+//! Two tiers of code: compiled quickly, so that a component answers soon, and optimised, for later
+//! calls.
 //!
-//! The time of the compiler's optimiser grows with the square of the size of a function, and a stranger can choose that
-//! size. Without the optimiser, the time grows roughly linearly. Both tiers give the same answers on the same fuel. Not
-//! here: how a tier is compiled (`compile`), where its code is stored (`cache`).
+//! The time of the compiler's optimiser grows with the square of the size of a function, and a
+//! stranger can choose that size. Without the optimiser, the time grows roughly linearly. Both
+//! tiers give the same answers on the same fuel. Not here: how a tier is compiled (`compile`),
+//! where its code is stored (`cache`).
 
 mod background;
 mod current;
@@ -40,8 +42,8 @@ impl Tier {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Optimise {
-    /// In the background: the component answers calls as soon as it is compiled quickly, and faster once it is
-    /// optimised.
+    /// In the background: the component answers calls as soon as it is compiled quickly, and faster
+    /// once it is optimised.
     #[default]
     Later,
     /// While it is loaded: no call runs on slower code, and loading takes longer.

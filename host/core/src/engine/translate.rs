@@ -17,7 +17,8 @@ use crate::json::{Json, MAX_DEPTH, parse_within};
 use crate::outcome::{Halt, HandlerError, Media, Outcome, Output, Part, Question};
 use crate::tool_error::ReturnRule;
 
-/// Levels of JSON in a definition: it is kept as JSON itself, a few levels further out, and has to come back.
+/// Levels of JSON in a definition: it is kept as JSON itself, a few levels further out, and has to
+/// come back.
 const LEVELS: usize = MAX_DEPTH - 8;
 
 /// The extension of the context of `visible` that holds the call's arguments.

@@ -1,9 +1,11 @@
 //! Whose turn it is to have a component loaded, and how many a tenant has compiled.
 //!
-//! In: a tenant with a component. Out: a [`Turn`] for as long as it is being loaded, or when to come again.
-//! Invariants: a tenant's loads stand in a line of its own, of which one is served at a time: it keeps one of the compilers,
-//! and no other tenant waits behind it; only what is really compiled counts, or was the component's own failure; who is forgotten has all that a new tenant has,
-//! and a line has an end.
+//! In: a tenant with a component. Out: a [`Turn`] for as long as it is being loaded, or when to
+//! come again.
+//! Invariants: a tenant's loads stand in a line of its own, of which one is served at a time: it
+//! keeps one of the compilers, and no other tenant waits behind it; only what is really compiled
+//! counts, or was the component's own failure; who is forgotten has all that a new tenant has, and
+//! a line has an end.
 //! Source: docs/threat-model.md, rows 8 and 10.
 
 use std::collections::HashMap;
@@ -17,8 +19,9 @@ use crate::clock::Clock;
 use crate::defence::{Defence, stands};
 use crate::error::Error;
 
-/// Components that one tenant has compiled a minute: one every six seconds, each of which takes up to
-/// [`DEFAULT_COMPILE_TIME`](crate::DEFAULT_COMPILE_TIME). After a quiet minute it is as many at once.
+/// Components that one tenant has compiled a minute: one every six seconds, each of which takes up
+/// to [`DEFAULT_COMPILE_TIME`](crate::DEFAULT_COMPILE_TIME). After a quiet minute it is as many at
+/// once.
 pub const DEFAULT_COMPILES: u32 = 10;
 /// What is counted in.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -26,7 +29,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 const MAX_IN_LINE: usize = 16;
 /// Tenants that are remembered: a megabyte or two.
 const MAX_TENANTS: usize = 10_000;
-/// When to come again where it is not known how long the line takes: most components are compiled by then.
+/// When to come again where it is not known how long the line takes: most components are compiled
+/// by then.
 const MOMENT: Duration = Duration::from_secs(1);
 
 /// The lines of an engine's tenants.
@@ -130,7 +134,8 @@ impl Turn {
     pub(super) fn compile(&self) -> Result<(), Error> {
         let now = self.clock.now();
         let mut whole = self.line.whole.lock();
-        // Each compilation takes an interval of the minute that comes, and is there again when that has passed.
+        // Each compilation takes an interval of the minute that comes, and is there again when that
+        // has passed.
         let later = whole.map_or(now, |whole| whole.max(now)) + self.interval;
         let over = later.saturating_duration_since(now).saturating_sub(MINUTE);
         if !over.is_zero() && stands(Defence::CompileQuota) {
@@ -169,7 +174,8 @@ mod tests {
         turns.turn(tenant).now_or_never().map(Result::unwrap)
     }
 
-    /// Asked after so many more seconds, with six a minute: 0 for a yes, seconds for when to come again.
+    /// Asked after so many more seconds, with six a minute: 0 for a yes, seconds for when to come
+    /// again.
     #[test]
     fn compilations_are_counted_a_minute() {
         let (turns, clock) = turns(6);
@@ -250,8 +256,8 @@ mod tests {
         assert!(turns.turn("a").now_or_never().is_none());
     }
 
-    /// A tenant is forgotten when that gives it no more than before. One that compiled within the minute, or still does, is
-    /// remembered.
+    /// A tenant is forgotten when that gives it no more than before. One that compiled within the
+    /// minute, or still does, is remembered.
     #[test]
     fn tenants_are_forgotten_when_they_have_all_their_turns() {
         let (turns, clock) = turns(1);

@@ -1,10 +1,13 @@
-//! What hides the secrets of one call from all but the tool: nothing that the tool says leaves with one of them.
+//! What hides the secrets of one call from all but the tool: nothing that the tool says leaves with
+//! one of them.
 //!
-//! In: what a tool was granted, what the tools that led to the call were granted, and what the tool says. Out: the same with
-//! a mark in place of each value, in events, results and errors alike.
-//! Invariants: made only for tools that were granted a secret, and for those that such tools call, so that no other pays for
-//! it; a value that a call is given later than at its beginning is known from then on.
-//! Not here: the forms of a value ([`Redactor`]), and where in a result or an event they are looked for ([`Veiled`]).
+//! In: what a tool was granted, what the tools that led to the call were granted, and what the tool
+//! says. Out: the same with a mark in place of each value, in events, results and errors alike.
+//! Invariants: made only for tools that were granted a secret, and for those that such tools call,
+//! so that no other pays for it; a value that a call is given later than at its beginning is known
+//! from then on.
+//! Not here: the forms of a value ([`Redactor`]), and where in a result or an event they are looked
+//! for ([`Veiled`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -98,8 +101,9 @@ impl Veil {
         self.known().redactor
     }
 
-    /// Returns true if these bytes hold the value of a secret of a tool that led to the call, which this tool was not granted
-    /// to read. Compressed bytes that are too large to be searched count as such.
+    /// Returns true if these bytes hold the value of a secret of a tool that led to the call, which
+    /// this tool was not granted to read. Compressed bytes that are too large to be searched count
+    /// as such.
     pub(super) fn is_foreign(&self, bytes: &[u8]) -> bool {
         let holds =
             |foreign: &Redactor| foreign.finds(bytes) || foreign.inflated(bytes) != Inflated::Clean;

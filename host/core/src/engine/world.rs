@@ -26,8 +26,8 @@ pub(super) struct World {
     /// In a dry run: what notes what tools ask for.
     pub(super) recorder: Option<Recorder>,
     pub(super) descriptors: Arc<Descriptors>,
-    /// Threads that wait for files of guests. Those of the store are others: it is the embedder's, and neither is held up
-    /// by the other.
+    /// Threads that wait for files of guests. Those of the store are others: it is the embedder's,
+    /// and neither is held up by the other.
     pub(super) for_files: Arc<Shares>,
     pub(super) for_keys: Arc<Shares>,
 }

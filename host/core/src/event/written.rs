@@ -1,7 +1,7 @@
 //! Events, read again from their JSON.
 //!
-//! Members are read as they are, not as serde reads a tagged enum: text that is kept ([`Json`](crate::json::Json)) cannot be
-//! read from a buffer.
+//! Members are read as they are, not as serde reads a tagged enum: text that is kept
+//! ([`Json`](crate::json::Json)) cannot be read from a buffer.
 
 use serde::{Deserialize, Deserializer};
 

@@ -1,6 +1,8 @@
-//! Where and when the checks around a handler run: in the call's own task, or in turn on another thread.
+//! Where and when the checks around a handler run: in the call's own task, or in turn on another
+//! thread.
 //!
-//! The checks themselves: [`checks`](super::checks). The embedder's rules always run in the call's own task.
+//! The checks themselves: [`checks`](super::checks). The embedder's rules always run in the call's
+//! own task.
 
 use std::sync::Arc;
 
@@ -41,8 +43,9 @@ impl Executor {
         Arc::get_mut(invocation).and_then(check).unwrap_or_else(|| Err(check_failed().into()))
     }
 
-    /// Waits for the turn of large arguments. The largest are parsed and compared with the schema on a thread of their own,
-    /// because that takes milliseconds. The embedder's rules always run in the call's own task.
+    /// Waits for the turn of large arguments. The largest are parsed and compared with the schema
+    /// on a thread of their own, because that takes milliseconds. The embedder's rules always run
+    /// in the call's own task.
     async fn parsed_in_turn(
         &self,
         tool: &Tool,
@@ -74,8 +77,8 @@ impl Executor {
         Ok((Some(parsed?), Some(room)))
     }
 
-    /// What is known to be wrong with a call before it is made. Opens what an answer brings back, and keeps of the arguments
-    /// what is needed later.
+    /// What is known to be wrong with a call before it is made. Opens what an answer brings back,
+    /// and keeps of the arguments what is needed later.
     fn check(
         &self,
         tool: &Tool,
@@ -106,7 +109,8 @@ impl Executor {
         Ok(())
     }
 
-    /// What a handler answered, checked and sealed: a large answer when it is its turn, on a thread of its own.
+    /// What a handler answered, checked and sealed: a large answer when it is its turn, on a thread
+    /// of its own.
     pub(super) async fn judged(
         &self,
         tool: &Tool,
@@ -122,7 +126,8 @@ impl Executor {
             if turn.is_none() && invocation.remaining().is_zero() {
                 return CallResult::ToolError(ToolError::Timeout(patience::blocked(invocation)));
             }
-            // Without a turn in time only where thousands wait: the handler has acted, and its answer is not lost.
+            // Without a turn in time only where thousands wait: the handler has acted, and its
+            // answer is not lost.
             let (tool, invocation) = (tool.clone(), Arc::clone(invocation));
             let judged = off_thread(move || (fenced(|| judge(&tool, result, &invocation)), turn).0);
             Box::pin(judged).await.flatten()

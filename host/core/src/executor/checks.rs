@@ -1,6 +1,7 @@
 //! What the host checks around a handler: the call before, the answer after.
 //!
-//! Pure, except for the embedder's own rules. The caller catches the panics of a check against a tool's schema.
+//! Pure, except for the embedder's own rules. The caller catches the panics of a check against a
+//! tool's schema.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
@@ -69,12 +70,14 @@ pub(super) struct Parsed {
     pub(super) fingerprint: Option<[u8; 32]>,
 }
 
-/// The fingerprint of a call's small arguments, when they turn out to be needed. Of what cannot be read there is none.
+/// The fingerprint of a call's small arguments, when they turn out to be needed. Of what cannot be
+/// read there is none.
 pub(super) fn fingerprint_of(call: &ToolCall) -> [u8; 32] {
     arguments(call).map(|arguments| exact_fingerprint(call, &arguments)).unwrap_or_default()
 }
 
-/// The fingerprint of arguments with all digits of their whole numbers: an answer for one amount is not taken for another.
+/// The fingerprint of arguments with all digits of their whole numbers: an answer for one amount is
+/// not taken for another.
 fn exact_fingerprint(call: &ToolCall, arguments: &Value) -> [u8; 32] {
     match exact(&call.arguments, json::fits) {
         Cow::Borrowed(_) => fingerprint(arguments),
@@ -98,8 +101,8 @@ impl Parsed {
         self
     }
 
-    /// What forbids the call, in this order: the embedder's rules for the call, the schema, the embedder's rules for
-    /// arguments.
+    /// What forbids the call, in this order: the embedder's rules for the call, the schema, the
+    /// embedder's rules for arguments.
     pub(super) fn check(
         &mut self,
         tool: &Tool,
@@ -125,8 +128,8 @@ pub(super) fn invalid(faults: Vec<Fault>) -> Refusal {
     Refusal::InvalidArguments(faults)
 }
 
-/// The arguments of a call that was refused for them: an object, or `null` where they cannot be read or are so large that
-/// their tree would have to be counted.
+/// The arguments of a call that was refused for them: an object, or `null` where they cannot be
+/// read or are so large that their tree would have to be counted.
 pub(super) fn as_they_came(invocation: &Invocation) -> Value {
     let is_small = |size: Size| !is_large(size);
     if measured(&invocation.call, &invocation.limits).is_ok_and(is_small) {
@@ -169,7 +172,8 @@ pub(super) fn judge(tool: &Tool, result: CallResult, invocation: &Invocation) ->
     }
 }
 
-/// Whether a halt reason reads as one of the host's, also in other letters or with spaces around it.
+/// Whether a halt reason reads as one of the host's, also in other letters or with spaces around
+/// it.
 fn is_reserved(reason: &str) -> bool {
     RESERVED_HALT_REASONS.iter().any(|reserved| reason.trim().eq_ignore_ascii_case(reserved))
 }

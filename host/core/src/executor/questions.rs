@@ -1,7 +1,8 @@
-//! Checks that a tool makes beside its calls: whether it is offered, and what is wrong with arguments.
+//! Checks that a tool makes beside its calls: whether it is offered, and what is wrong with
+//! arguments.
 //!
-//! Invariants: an answer is on no receipt, and no observer of calls hears of it; its fuel is told to the observer of
-//! [`Executor::with_check_fuel`] alone.
+//! Invariants: an answer is on no receipt, and no observer of calls hears of it; its fuel is told
+//! to the observer of [`Executor::with_check_fuel`] alone.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,24 +24,26 @@ const TREE_TIME: Duration = Duration::from_secs(10);
 
 impl Executor {
     /// Tells `told` how much fuel tools use for what they are asked beside their calls: for
-    /// [`is_visible`](Self::is_visible), for [`validate`](Self::validate), and when the tool of a call that was refused or
-    /// failed is asked whether its caller may see it. No receipt has this fuel, because a caller must not learn from it
-    /// that there is a tool. Use it to charge the caller's quota.
+    /// [`is_visible`](Self::is_visible), for [`validate`](Self::validate), and when the tool of a
+    /// call that was refused or failed is asked whether its caller may see it. No receipt has this
+    /// fuel, because a caller must not learn from it that there is a tool. Use it to charge the
+    /// caller's quota.
     ///
-    /// `told` is called on the thread that runs the question, with what was used since the last time, so it must be quick and
-    /// must not block.
+    /// `told` is called on the thread that runs the question, with what was used since the last
+    /// time, so it must be quick and must not block.
     #[must_use]
     pub fn with_check_fuel(mut self, told: impl Fn(u64) + Send + Sync + 'static) -> Self {
         self.check_fuel = Some(CheckFuel(Arc::new(told)));
         self
     }
 
-    /// As [`Tool::is_visible_with`], for one of this executor's tenants: a tool that decides by itself leaves cells to the
-    /// other tenants, and its fuel is told to the observer of [`with_check_fuel`](Self::with_check_fuel). Pass no arguments for
-    /// a list. Arguments that are not JSON count as `null`.
+    /// As [`Tool::is_visible_with`], for one of this executor's tenants: a tool that decides by
+    /// itself leaves cells to the other tenants, and its fuel is told to the observer of
+    /// [`with_check_fuel`](Self::with_check_fuel). Pass no arguments for a list. Arguments that are
+    /// not JSON count as `null`.
     ///
-    /// The tree of large arguments waits for its turn as that of a call does, for 10 s or the time of a call; `None` if there is
-    /// no room for it.
+    /// The tree of large arguments waits for its turn as that of a call does, for 10 s or the time
+    /// of a call; `None` if there is no room for it.
     ///
     /// # Cancel safety
     /// May be dropped.
@@ -61,8 +64,9 @@ impl Executor {
         Some(tool.is_visible_beside(&arguments, context, self.beside(None)).await)
     }
 
-    /// All faults in a call's arguments that the host's checks and the tool's own check find, without making the call.
-    /// If the tool is not offered in this context, that is the only fault. Source: docs/contract.md, section 4.
+    /// All faults in a call's arguments that the host's checks and the tool's own check find,
+    /// without making the call. If the tool is not offered in this context, that is the only fault.
+    /// Source: docs/contract.md, section 4.
     ///
     /// # Errors
     /// [`ToolError`] if a check panicked, or ended without an answer.

@@ -22,17 +22,20 @@ type Find = dyn Fn(&str) -> Option<Tool> + Send + Sync;
 pub(super) struct Callable(Arc<Find>);
 
 impl Executor {
-    /// Lets tools call the tools that `find` returns, by name, through the import `toolcell:tool/invoke`. A tool can call
-    /// those that it is granted ([`Grants::invoke`](crate::Grants::invoke)).
+    /// Lets tools call the tools that `find` returns, by name, through the import
+    /// `toolcell:tool/invoke`. A tool can call those that it is granted
+    /// ([`Grants::invoke`](crate::Grants::invoke)).
     ///
-    /// - The tool that is called runs in a cell of its own, for the same tenant, with a completion and events of its own. The
-    ///   id of its call is the id of the calling call, `/` and a number from 1.
-    /// - It has at most what the calling call has left of each limit, and what it uses is counted for the calling call too.
-    /// - It has at most the rights of the calling tool, unless the grant says `own NAME`. A tool in native code is bound by no
-    ///   rights, so it can be called only with such a grant.
+    /// - The tool that is called runs in a cell of its own, for the same tenant, with a completion
+    ///   and events of its own. The id of its call is the id of the calling call, `/` and a number
+    ///   from 1.
+    /// - It has at most what the calling call has left of each limit, and what it uses is counted
+    ///   for the calling call too.
+    /// - It has at most the rights of the calling tool, unless the grant says `own NAME`. A tool in
+    ///   native code is bound by no rights, so it can be called only with such a grant.
     ///
-    /// A run and a step let tools call the tools of their registry, unless this says otherwise. In a
-    /// [`WorkerProcess`](crate::WorkerProcess) there are no tools to call.
+    /// A run and a step let tools call the tools of their registry, unless this says otherwise. In
+    /// a [`WorkerProcess`](crate::WorkerProcess) there are no tools to call.
     ///
     /// ```
     /// use toolcell::{Executor, Registry};
@@ -50,7 +53,8 @@ impl Executor {
         self
     }
 
-    /// Sets how many calls deep tools can call tools. Default: [`DEFAULT_CALL_DEPTH`]. With 0 no tool can call another.
+    /// Sets how many calls deep tools can call tools. Default: [`DEFAULT_CALL_DEPTH`]. With 0 no
+    /// tool can call another.
     #[must_use]
     pub fn with_call_depth(mut self, most: u32) -> Self {
         self.call_depth = Some(most);

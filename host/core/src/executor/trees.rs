@@ -1,9 +1,11 @@
-//! How many trees of large arguments there are at once, and which of them are kept while their call runs.
+//! How many trees of large arguments there are at once, and which of them are kept while their call
+//! runs.
 //!
-//! A tree takes up to a hundred times the memory of its text. Large arguments, and large answers that have a schema, are parsed
-//! and checked a few calls at a time; a tree of arguments is kept only for a handler that reads it, and the bytes of all that
-//! are kept are bounded.
-//! Invariants: both bounds are the process's, whatever executors it has, and are shared fairly between tenants.
+//! A tree takes up to a hundred times the memory of its text. Large arguments, and large answers
+//! that have a schema, are parsed and checked a few calls at a time; a tree of arguments is kept
+//! only for a handler that reads it, and the bytes of all that are kept are bounded.
+//! Invariants: both bounds are the process's, whatever executors it has, and are shared fairly
+//! between tenants.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
@@ -18,11 +20,13 @@ use crate::refusal::Refusal;
 use crate::shared_bytes::{Held, SharedBytes};
 use crate::tool::Tool;
 
-/// Calls whose large arguments or answers are parsed and checked at once. The tree of the worst takes some 35 MB.
+/// Calls whose large arguments or answers are parsed and checked at once. The tree of the worst
+/// takes some 35 MB.
 pub(super) const CHECKS: usize = 2;
 /// Bytes of a tree from which on its call waits for its turn.
 const CHECKED_IN_TURN: u64 = 1 << 20;
-/// Bytes of all trees that are kept for handlers: some ten of the largest that are not made for the purpose.
+/// Bytes of all trees that are kept for handlers: some ten of the largest that are not made for the
+/// purpose.
 const KEPT: u64 = 256 << 20;
 /// Bytes of a tree from which on it is counted.
 const COUNTED: u64 = 16 << 10;
@@ -49,8 +53,9 @@ impl Room {
     }
 }
 
-/// Room for the tree of JSON that is not the arguments of a call, for example the other members of a request. It counts
-/// together with the trees of arguments: take it before the text is parsed, and drop it after the tree.
+/// Room for the tree of JSON that is not the arguments of a call, for example the other members of
+/// a request. It counts together with the trees of arguments: take it before the text is parsed,
+/// and drop it after the tree.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -72,9 +77,10 @@ pub struct TreeRoom {
 }
 
 impl TreeRoom {
-    /// Takes room for the tree of this text, now or before the deadline. A text with a large tree waits for its turn. `None`
-    /// if the tenant's bytes or those of the process are used up, or if the deadline passes. A text that nests too deep or
-    /// holds too many values takes nothing: the parser refuses it.
+    /// Takes room for the tree of this text, now or before the deadline. A text with a large tree
+    /// waits for its turn. `None` if the tenant's bytes or those of the process are used up, or if
+    /// the deadline passes. A text that nests too deep or holds too many values takes nothing: the
+    /// parser refuses it.
     ///
     /// # Cancel safety
     /// May be dropped: nothing is taken then.
@@ -138,7 +144,8 @@ pub(super) fn is_checked_in_turn(tool: &Tool, result: &CallResult) -> bool {
     size.tree >= CHECKED_IN_TURN && stands(Defence::CheckTurns)
 }
 
-/// The turn of a call whose large arguments are checked, now or before its deadline or its forced end.
+/// The turn of a call whose large arguments are checked, now or before its deadline or its forced
+/// end.
 async fn turn(invocation: &Invocation) -> Option<Slot> {
     take(invocation, invocation.text_bytes()).await
 }

@@ -1,8 +1,9 @@
 //! Which addresses a request may be sent to.
 //!
-//! In: an address as a resolver gave it, and the networks that a rule names. Out: whether it may be connected to.
-//! Invariants: pure; an address that carries another one inside is judged by the inner one too; what is not known to be part
-//! of the public internet is not.
+//! In: an address as a resolver gave it, and the networks that a rule names. Out: whether it may be
+//! connected to.
+//! Invariants: pure; an address that carries another one inside is judged by the inner one too;
+//! what is not known to be part of the public internet is not.
 //! Source: the IANA registries of special-purpose addresses, RFC 6890 and its updates.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -75,8 +76,8 @@ pub(crate) fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// Whether an address may be connected to: it is public, or one of these networks has it. One that carries another inside
-/// needs the inner one to be let through as well.
+/// Whether an address may be connected to: it is public, or one of these networks has it. One that
+/// carries another inside needs the inner one to be let through as well.
 pub(crate) fn is_let_through(address: IpAddr, networks: &[IpNet]) -> bool {
     let is_named = |address: IpAddr| networks.iter().any(|network| network.contains(&address));
     let inner_passes = |inner: Ipv4Addr| is_public(inner.into()) || is_named(inner.into());
@@ -87,8 +88,8 @@ pub(crate) fn is_let_through(address: IpAddr, networks: &[IpNet]) -> bool {
     }
 }
 
-/// The networks that a rule for this host has to name before a request is sent there: none for a public address, and none
-/// for a name, but for this machine's own.
+/// The networks that a rule for this host has to name before a request is sent there: none for a
+/// public address, and none for a name, but for this machine's own.
 pub(crate) fn private_networks(host: &Host) -> Vec<IpNet> {
     match host {
         Host::Address(address) => networks_of(*address),
@@ -120,7 +121,8 @@ const METADATA_NAMES: [&str; 4] =
 const METADATA_ADDRESSES: [&str; 5] =
     ["169.254.169.254", "fd00:ec2::254", "fd00:ec2::23", "100.100.100.200", "168.63.129.16"];
 
-/// Whether a host is known to serve credentials of the machine: the metadata service of a cloud, by name or by address.
+/// Whether a host is known to serve credentials of the machine: the metadata service of a cloud, by
+/// name or by address.
 #[must_use]
 pub fn is_metadata_service(host: &Host) -> bool {
     match host {

@@ -1,7 +1,7 @@
 //! Rules about requests: `GET https://api.example.com/v1`.
 //!
-//! Invariants: a rule says scheme, host and port; a suffix rule has two labels at least and matches no host that merely ends
-//! in the same letters; no rule matches every host.
+//! Invariants: a rule says scheme, host and port; a suffix rule has two labels at least and matches
+//! no host that merely ends in the same letters; no rule matches every host.
 
 use std::fmt;
 use std::str::FromStr;
@@ -68,10 +68,10 @@ impl Method {
 /// A rule that allows requests.
 ///
 /// # Shape
-/// As text: `METHODS SCHEME://HOST[:PORT][/PATH]`. Methods are separated by commas; without methods it is `GET,HEAD`. A
-/// host that begins with a dot stands for every host below that name, and not for the name itself. Without a port, it
-/// is the default port of the scheme. The path is a prefix of whole segments: `/v1` covers `/v1` and `/v1/users`, and
-/// not `/v10`.
+/// As text: `METHODS SCHEME://HOST[:PORT][/PATH]`. Methods are separated by commas; without methods
+/// it is `GET,HEAD`. A host that begins with a dot stands for every host below that name, and not
+/// for the name itself. Without a port, it is the default port of the scheme. The path is a prefix
+/// of whole segments: `/v1` covers `/v1` and `/v1/users`, and not `/v10`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpRule {
     methods: Vec<Method>,
@@ -90,8 +90,8 @@ enum HostRule {
 }
 
 impl HttpRule {
-    /// Allows requests of this rule to addresses of these networks. Without it, addresses outside the public internet
-    /// are denied.
+    /// Allows requests of this rule to addresses of these networks. Without it, addresses outside
+    /// the public internet are denied.
     #[must_use]
     pub fn with_private(mut self, networks: impl IntoIterator<Item = IpNet>) -> Self {
         self.private.extend(networks);
@@ -104,8 +104,9 @@ impl HttpRule {
         &self.private
     }
 
-    /// The private networks that the rule does not name, though all its requests go there: those of a private address, or
-    /// of `localhost`. With such a rule alone, each of them is denied. None if this depends on the addresses of a name.
+    /// The private networks that the rule does not name, though all its requests go there: those of
+    /// a private address, or of `localhost`. With such a rule alone, each of them is denied. None
+    /// if this depends on the addresses of a name.
     #[must_use]
     pub fn missing_private(&self) -> Vec<IpNet> {
         let HostRule::Exact(host) = &self.host else { return Vec::new() };
@@ -153,7 +154,8 @@ impl HttpRule {
     }
 }
 
-/// Whether a path is the rule's or lies below it. A percent-encoded slash or dot is one of those parts that are neither.
+/// Whether a path is the rule's or lies below it. A percent-encoded slash or dot is one of those
+/// parts that are neither.
 fn covers_path(rule: &str, path: &str) -> bool {
     let prefix = rule.strip_suffix('/').unwrap_or(rule);
     let below = path.strip_prefix(prefix);

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use super::BadRule;
 
-/// A rule that allows calls of other tools. A tool that is called has at most the rights of the tool that calls it. With
-/// `own` it has its own rights instead.
+/// A rule that allows calls of other tools. A tool that is called has at most the rights of the
+/// tool that calls it. With `own` it has its own rights instead.
 ///
 /// # Shape
 /// As text: `NAME` or `own NAME`, and `PREFIX*` for a name.

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use super::{Access, BadRule};
 
-/// A rule that allows access to keys. Each component has keys of its own for each tenant; `*` covers all of these.
+/// A rule that allows access to keys. Each component has keys of its own for each tenant; `*`
+/// covers all of these.
 ///
 /// # Shape
 /// As text: `read KEY`, `write KEY`, and `PREFIX*` for a key.

@@ -1,7 +1,8 @@
 //! The kinds of things that are granted, and every word for each of them.
 //!
 //! In: a word that a person typed. Out: [`GrantKind`].
-//! Invariants: the only table of these words; requests, grants on the command line and needs are read with it.
+//! Invariants: the only table of these words; requests, grants on the command line and needs are
+//! read with it.
 //! Not here: the rules of a kind (its own module in `grants`).
 
 /// A kind of thing that is granted.

@@ -1,6 +1,7 @@
 //! Where a request goes, read once by one parser: what is checked is what is connected to.
 //!
-//! Source: the URL standard (WHATWG), as every browser reads it: `127.1`, `0x7f.1` and `①②⑦.0.0.1` are 127.0.0.1 here too.
+//! Source: the URL standard (WHATWG), as every browser reads it: `127.1`, `0x7f.1` and `①②⑦.0.0.1`
+//! are 127.0.0.1 here too.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -40,7 +41,8 @@ pub enum BadTarget {
     /// It names a user or a password.
     #[error("it names a user or a password")]
     UserInfo,
-    /// It has characters that one parser drops and another keeps: control characters, spaces, backslashes.
+    /// It has characters that one parser drops and another keeps: control characters, spaces,
+    /// backslashes.
     #[error("it has a control character, a space or a backslash")]
     Ambiguous,
     /// Its path begins with two slashes, which another program could read as a host.

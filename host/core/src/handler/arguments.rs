@@ -1,8 +1,8 @@
 //! A call's arguments as a tree, for handlers that read them.
 //!
-//! Invariants: a call has one tree at most, its attempts together. It is the one that was checked, until a handler takes it;
-//! after that, and where none was kept, the text is parsed again. What closures get of a whole number that a tree cannot hold
-//! is a string with all its digits.
+//! Invariants: a call has one tree at most, its attempts together. It is the one that was checked,
+//! until a handler takes it; after that, and where none was kept, the text is parsed again. What
+//! closures get of a whole number that a tree cannot hold is a string with all its digits.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -37,7 +37,8 @@ impl Arguments {
         Self { kept: Some(Arc::new(kept)), ..Self::default() }
     }
 
-    /// The same for an attempt at the call. The first one that wants the tree has it, later ones parse the text again.
+    /// The same for an attempt at the call. The first one that wants the tree has it, later ones
+    /// parse the text again.
     pub(crate) fn of_an_attempt(&self) -> Self {
         Self { kept: self.kept.clone(), ..Self::default() }
     }

@@ -1,8 +1,10 @@
 //! Calls that a tool makes of other tools.
 //!
-//! In: the call that makes them. Out: [`Caller`], which goes with each of them, and [`Invoker`], which makes them.
+//! In: the call that makes them. Out: [`Caller`], which goes with each of them, and [`Invoker`],
+//! which makes them.
 //! Invariant: what they use together is what the outermost call may use.
-//! Not here: which tools a tool may call (`rights`), what the import looks like (`engine/imports/invoke`).
+//! Not here: which tools a tool may call (`rights`), what the import looks like
+//! (`engine/imports/invoke`).
 
 use std::fmt;
 use std::future::Future;
@@ -49,7 +51,8 @@ pub(crate) struct Caller {
     pub(crate) made: Arc<AtomicU32>,
     /// What the tool is allowed at most. None: what it is allowed otherwise.
     pub(crate) rights: Option<Arc<Rights>>,
-    /// Hides that tool's secrets, and those of the tools that led to its call. None: they were granted none.
+    /// Hides that tool's secrets, and those of the tools that led to its call. None: they were
+    /// granted none.
     pub(crate) veiled: Option<Veiled>,
     /// What requests may use.
     pub(crate) egress: Budget,
@@ -78,8 +81,8 @@ pub(crate) struct SubCall {
 }
 
 impl Invocation {
-    /// A call of another tool on behalf of this one. `rights` are what the other may have at most, `veiled` hides the secrets
-    /// of this one, `left` is what this call has left.
+    /// A call of another tool on behalf of this one. `rights` are what the other may have at most,
+    /// `veiled` hides the secrets of this one, `left` is what this call has left.
     pub(crate) fn sub_call(
         &self,
         invoker: &dyn Invoker,

@@ -1,6 +1,7 @@
 //! Hides the values of secrets in what a handler says.
 //!
-//! In: a result, an event, a text. Out: the same with a mark in place of each value; JSON stays JSON.
+//! In: a result, an event, a text. Out: the same with a mark in place of each value; JSON stays
+//! JSON.
 //! Not here: the forms of a value ([`Redactor`]), and which values a call may know (`engine/veil`).
 
 use std::borrow::Cow;
@@ -49,7 +50,8 @@ impl Veiled {
         event
     }
 
-    /// A call without the values, in its name and in its arguments. Returns whether anything was hidden.
+    /// A call without the values, in its name and in its arguments. Returns whether anything was
+    /// hidden.
     pub(crate) fn call(&self, call: &mut ToolCall) -> bool {
         let before = call.clone();
         self.text(&mut call.name);
@@ -200,14 +202,16 @@ impl Veiled {
         String::from_utf8_lossy(&self.0.redact(text.as_bytes())).into_owned()
     }
 
-    /// In each string as it is read. What stands in several at once, or in how the whole is written, goes as a whole.
+    /// In each string as it is read. What stands in several at once, or in how the whole is
+    /// written, goes as a whole.
     fn json(&self, json: &mut Json) {
         let is_hidden = |json: &Json| !self.0.finds(json.as_str().as_bytes());
         if is_hidden(json) && !json.as_str().contains('\\') {
             return;
         }
         if let Some(text) = self.rewritten(json.as_str()) {
-            // Names that a tool wrote like redacted ones can make two members one: then the text is refused.
+            // Names that a tool wrote like redacted ones can make two members one: then the text is
+            // refused.
             *json = Json::parse(text)
                 .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(MARK)).into());
         }
@@ -216,12 +220,12 @@ impl Veiled {
         }
     }
 
-    /// Valid JSON text without the values in its strings, names and numbers; none if it has none. It is read piece by piece,
-    /// since its tree could take a hundred times the memory.
+    /// Valid JSON text without the values in its strings, names and numbers; none if it has none.
+    /// It is read piece by piece, since its tree could take a hundred times the memory.
     fn rewritten(&self, text: &str) -> Option<String> {
         let (mut written, mut copied, mut read) = (String::new(), 0, 0);
-        // How many names were redacted in each object around the current place. Those after the first get this number, so that
-        // no member is lost.
+        // How many names were redacted in each object around the current place. Those after the
+        // first get this number, so that no member is lost.
         let mut names = Vec::new();
         // Larger than any number behind a quote, where the text has names that look redacted.
         let number =

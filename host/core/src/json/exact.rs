@@ -34,7 +34,8 @@ pub(crate) fn fits(number: &str) -> bool {
         || number.parse().is_ok_and(is_exact)
 }
 
-/// Where the long whole numbers of a text are: those without a fraction or an exponent, and outside of strings.
+/// Where the long whole numbers of a text are: those without a fraction or an exponent, and outside
+/// of strings.
 fn whole_numbers(text: &str) -> impl Iterator<Item = Range<usize>> {
     scalars(text).filter(|scalar| {
         let digits = text[scalar.clone()].strip_prefix('-').unwrap_or(&text[scalar.clone()]);
@@ -42,7 +43,8 @@ fn whole_numbers(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Where the strings, with their quotes, and the numbers of valid JSON text are. Names of members are strings, too.
+/// Where the strings, with their quotes, and the numbers of valid JSON text are. Names of members
+/// are strings, too.
 pub(crate) fn scalars(text: &str) -> impl Iterator<Item = Range<usize>> {
     let bytes = text.as_bytes();
     let mut at = 0;

@@ -1,7 +1,9 @@
 //! The strict parser: from text to a tree, or to the certainty that the text is good.
 //!
-//! In: a text. Out: a [`Value`], nothing, or the [`JsonFault`]; and a text's [`Size`], from one pass over its bytes.
-//! Invariants: nesting and the number of values are bounded before anything is built; [`check`] keeps no tree.
+//! In: a text. Out: a [`Value`], nothing, or the [`JsonFault`]; and a text's [`Size`], from one
+//! pass over its bytes.
+//! Invariants: nesting and the number of values are bounded before anything is built; [`check`]
+//! keeps no tree.
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
@@ -13,7 +15,8 @@ use serde_json::{Map, Value};
 use super::{JsonFault, MAX_DEPTH, MAX_NODES};
 use crate::defence::{Defence, stands};
 
-/// Members that the parser beneath takes as words to itself: a tree with one would read otherwise the second time.
+/// Members that the parser beneath takes as words to itself: a tree with one would read otherwise
+/// the second time.
 const RESERVED: &str = "$serde_json::private::";
 
 /// Bytes that a value takes in its array, which grows by doubling.
@@ -26,12 +29,13 @@ const MEMBER_BYTES: u64 = 160;
 /// The size of a JSON text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Size {
-    /// Bytes of memory that its tree takes, at most. Zero for a text so short that its tree cannot be large.
+    /// Bytes of memory that its tree takes, at most. Zero for a text so short that its tree cannot
+    /// be large.
     pub(crate) tree: u64,
 }
 
-/// Parses `text` into a tree that can only mean one thing: an object that names a member twice is refused, because the
-/// host would judge one of the two and a guest might read the other.
+/// Parses `text` into a tree that can only mean one thing: an object that names a member twice is
+/// refused, because the host would judge one of the two and a guest might read the other.
 ///
 /// # Errors
 /// [`JsonFault`] as for [`Json::parse`](super::Json::parse).
@@ -59,8 +63,8 @@ pub(crate) fn check(text: &str) -> Result<(), JsonFault> {
     read(text)
 }
 
-/// Counts levels and values. Linear, allocates nothing, and says nothing of validity: of a text that is not JSON the counts
-/// mean nothing.
+/// Counts levels and values. Linear, allocates nothing, and says nothing of validity: of a text
+/// that is not JSON the counts mean nothing.
 ///
 /// # Errors
 /// [`JsonFault::TooDeep`], [`JsonFault::TooManyNodes`].
@@ -286,7 +290,8 @@ mod tests {
 
     #[test]
     fn an_estimate_is_no_less_than_the_tree() {
-        // What a tree of 64-bit numbers and small maps takes, as measured: objects of one member 680 bytes each.
+        // What a tree of 64-bit numbers and small maps takes, as measured: objects of one member
+        // 680 bytes each.
         let text = format!("[{}0]", r#"{"":0},"#.repeat(10_000));
         let Size { tree } = measure(&text, MAX_DEPTH).unwrap();
         assert!((6_800_000..12_000_000).contains(&tree), "{tree}");

@@ -1,15 +1,16 @@
 //! The owner of keys: a tenant and a component.
 //!
-//! In: a tenant, a component. Out: [`Namespace`], and its name in a database. Invariant: two namespaces have different names,
-//! whatever the names of tenants and components contain.
+//! In: a tenant, a component. Out: [`Namespace`], and its name in a database. Invariant: two
+//! namespaces have different names, whatever the names of tenants and components contain.
 
 use crate::defence::{Defence, stands};
 
-/// The owner of keys: one component, for one tenant or without a tenant. All tools of the component share the keys.
+/// The owner of keys: one component, for one tenant or without a tenant. All tools of the component
+/// share the keys.
 ///
-/// The embedder chooses the name of the component ([`Grants::store`](crate::Grants::store)). It should not be the digest of
-/// the component: with a name, a new version of the component finds the keys of the last one. A different component needs a
-/// different name, or it gets these keys.
+/// The embedder chooses the name of the component ([`Grants::store`](crate::Grants::store)). It
+/// should not be the digest of the component: with a name, a new version of the component finds the
+/// keys of the last one. A different component needs a different name, or it gets these keys.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Namespace {
     tenant: Option<String>,
@@ -17,7 +18,8 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// The namespace of a component for a tenant. `None` and the tenant with the empty name are different.
+    /// The namespace of a component for a tenant. `None` and the tenant with the empty name are
+    /// different.
     #[must_use]
     pub fn new(tenant: Option<&str>, component: &str) -> Self {
         Self { tenant: tenant.map(str::to_owned), component: component.to_owned() }

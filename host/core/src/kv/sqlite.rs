@@ -1,9 +1,10 @@
 //! Stored keys in SQLite: quotas, times to live, versions and lists.
 //!
 //! In: a directory, or none. Out: [`SqliteStore`].
-//! Invariants: what was seen to have ended is removed, so a clock that goes back brings nothing back; a version never comes
-//! again; a namespace without keys has no row; a value that was altered from outside is an error; a value is copied only
-//! where it is asked for. The file itself is the [`store`](crate::store)'s.
+//! Invariants: what was seen to have ended is removed, so a clock that goes back brings nothing
+//! back; a version never comes again; a namespace without keys has no row; a value that was altered
+//! from outside is an error; a value is copied only where it is asked for. The file itself is the
+//! [`store`](crate::store)'s.
 
 use std::fmt;
 use std::path::Path;
@@ -27,16 +28,17 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the store in a directory, in the file `store.db`. Several processes can use it at the same time; operations are
-    /// isolated. Directory and file are created if they do not exist, for this user only. The whole store is read, so that
-    /// damage is found now and not during a call.
+    /// Opens the store in a directory, in the file `store.db`. Several processes can use it at the
+    /// same time; operations are isolated. Directory and file are created if they do not exist, for
+    /// this user only. The whole store is read, so that damage is found now and not during a call.
     ///
-    /// Each write is flushed before it returns, so it survives `kill -9` and a loss of power. If the disk is full or fails,
-    /// writes are refused and earlier values are not lost; each later operation tries again.
+    /// Each write is flushed before it returns, so it survives `kill -9` and a loss of power. If
+    /// the disk is full or fails, writes are refused and earlier values are not lost; each later
+    /// operation tries again.
     ///
     /// # Errors
-    /// [`Error::is_environment`] if other users can write to the directory or the file, if the file is damaged, is not
-    /// a store or has another version, or if the disk is full.
+    /// [`Error::is_environment`] if other users can write to the directory or the file, if the file
+    /// is damaged, is not a store or has another version, or if the disk is full.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         Database::open(dir).map(Self::of)
     }
@@ -71,7 +73,8 @@ impl SqliteStore {
         i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
     }
 
-    /// One state of a namespace. What has ended is removed after it; what was found stands, whether that works or not.
+    /// One state of a namespace. What has ended is removed after it; what was found stands, whether
+    /// that works or not.
     fn read<T>(
         &self,
         namespace: &Namespace,
@@ -91,7 +94,8 @@ impl SqliteStore {
         Ok(found)
     }
 
-    /// One change of a namespace, alone among all processes, after what has ended was removed from it.
+    /// One change of a namespace, alone among all processes, after what has ended was removed from
+    /// it.
     fn write<T>(
         &self,
         namespace: &Namespace,
@@ -256,8 +260,8 @@ impl View<'_> {
         Ok(Ok(version.cast_unsigned()))
     }
 
-    /// Checks that a value of this size fits. One that takes no more than the one it replaces always fits, also when the quota
-    /// has become smaller than what there is.
+    /// Checks that a value of this size fits. One that takes no more than the one it replaces
+    /// always fits, also when the quota has become smaller than what there is.
     fn room(&self, key: &str, size: u64) -> rusqlite::Result<Result<(), String>> {
         let Quota { bytes: most_bytes, keys: most_keys, value } = self.quota;
         if size > value && stands(Defence::ValueBytes) {
@@ -289,7 +293,8 @@ impl View<'_> {
     }
 }
 
-/// The checksum of an entry, so that a changed one is noticed: SQLite itself has checksums for its log only.
+/// The checksum of an entry, so that a changed one is noticed: SQLite itself has checksums for its
+/// log only.
 fn sum(space: &[u8], key: &str, value: &[u8], version: i64, expires: Option<i64>) -> i64 {
     let mut hasher = blake3::Hasher::new();
     for part in [
@@ -312,7 +317,8 @@ fn check(key: &str) -> Result<(), StoreError> {
     }
 }
 
-/// The key at which a page ended. A cursor that a caller made up is at most a place in the list that this caller may read.
+/// The key at which a page ended. A cursor that a caller made up is at most a place in the list
+/// that this caller may read.
 fn place(cursor: &str) -> Result<String, StoreError> {
     let key = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|key| String::from_utf8(key).ok());
     key.filter(|key| check(key).is_ok()).ok_or(StoreError::InvalidKey)

@@ -372,7 +372,8 @@ fn a_cursor_is_what_a_page_gave() {
     }
 }
 
-/// The clock is read in the middle of a write: the store is what it was before, and the next write finds it open.
+/// The clock is read in the middle of a write: the store is what it was before, and the next write
+/// finds it open.
 #[test]
 fn a_clock_that_panics_leaves_a_store_as_it_was() {
     const BROKEN: u64 = 7;

@@ -1,6 +1,7 @@
 //! What a run hands back, read again from its JSON.
 //!
-//! Members are read as they are, not as serde reads a tagged enum: text that is kept ([`Json`]) cannot be read from a buffer.
+//! Members are read as they are, not as serde reads a tagged enum: text that is kept ([`Json`])
+//! cannot be read from a buffer.
 
 use serde::{Deserialize, Deserializer};
 

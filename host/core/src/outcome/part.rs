@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 /// A piece of content beside the value.
 ///
 /// # Shape
-/// As JSON: `{"type": "text" | "image" | "audio" | "resource" | "resource_link", …}` with the fields by name.
+/// As JSON: `{"type": "text" | "image" | "audio" | "resource" | "resource_link", …}` with the
+/// fields by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum Part {
@@ -59,10 +60,12 @@ impl Part {
     }
 }
 
-/// A resource with its content: for example a file that a tool has made, and that a client can keep under its URI.
+/// A resource with its content: for example a file that a tool has made, and that a client can keep
+/// under its URI.
 ///
 /// # Shape
-/// As JSON: `{"uri", "mime_type"?, "text"}` or `{"uri", "mime_type"?, "data"}`, the bytes in base64 with padding.
+/// As JSON: `{"uri", "mime_type"?, "text"}` or `{"uri", "mime_type"?, "data"}`, the bytes in base64
+/// with padding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resource {
     /// What it is called. The host does not read it.

@@ -62,7 +62,8 @@ fn error_text(content: &str) -> String {
     }
 }
 
-/// The content of the message that answers a call, the same in the event and in the history: AG-UI takes text alone.
+/// The content of the message that answers a call, the same in the event and in the history: AG-UI
+/// takes text alone.
 fn content(message: &Message, notes: &mut Vec<Note>) -> String {
     text(message, |_| false, notes)
 }
@@ -72,9 +73,10 @@ fn message_id(call: &str) -> String {
     format!("{call}-result")
 }
 
-/// A run's event as AG-UI's events, in their order. A call is shown as it starts; what AG-UI has no event for, a halt too, is
-/// `CUSTOM` under its own name, with its own JSON as the value. Every call ends with one `TOOL_CALL_RESULT`: the message of
-/// that id which [`Provider::results`](super::Provider::results) makes, parts included.
+/// A run's event as AG-UI's events, in their order. A call is shown as it starts; what AG-UI has no
+/// event for, a halt too, is `CUSTOM` under its own name, with its own JSON as the value. Every
+/// call ends with one `TOOL_CALL_RESULT`: the message of that id which
+/// [`Provider::results`](super::Provider::results) makes, parts included.
 ///
 /// # Shape
 /// A list of events, ready to be sent.
@@ -107,7 +109,8 @@ pub fn agui_events(event: &RunEvent) -> Vec<Value> {
                 Settled::AskUser { .. } | Settled::Halt { .. } => vec![custom(settled), result],
             }
         }
-        // Not `RUN_FINISHED` or `RUN_ERROR`: those end the agent's run, of which this is a part; see `agui_run_end`.
+        // Not `RUN_FINISHED` or `RUN_ERROR`: those end the agent's run, of which this is a part;
+        // see `agui_run_end`.
         RunEvent::Halted(_) => vec![custom(event)],
         RunEvent::Error(failure) => {
             vec![
@@ -117,14 +120,15 @@ pub fn agui_events(event: &RunEvent) -> Vec<Value> {
     }
 }
 
-/// The last event of an agent's run, for a front end that knows nothing of toolcell. Nothing may follow it, so the agent
-/// sends it when its loop is over, with the ids of its own `RUN_STARTED`.
+/// The last event of an agent's run, for a front end that knows nothing of toolcell. Nothing may
+/// follow it, so the agent sends it when its loop is over, with the ids of its own `RUN_STARTED`.
 ///
 /// # Shape
-/// `RUN_FINISHED` with the outcome `interrupt` for a question, which a front end shows and answers with the next run's
-/// `resume`: the interrupt's id is the call's, `responseSchema` the answer's schema, `metadata` has `options` and `state`.
-/// `RUN_ERROR` with the code `tool_error` for a failure under a policy that halts. Otherwise `RUN_FINISHED` with the outcome
-/// `success`, and the `result` of the handler that halted.
+/// `RUN_FINISHED` with the outcome `interrupt` for a question, which a front end shows and answers
+/// with the next run's `resume`: the interrupt's id is the call's, `responseSchema` the answer's
+/// schema, `metadata` has `options` and `state`. `RUN_ERROR` with the code `tool_error` for a
+/// failure under a policy that halts. Otherwise `RUN_FINISHED` with the outcome `success`, and the
+/// `result` of the handler that halted.
 #[must_use]
 pub fn agui_run_end(thread_id: &str, run_id: &str, halted: Option<&Halted>) -> Value {
     let mut finished = json!({"type": "RUN_FINISHED", "threadId": thread_id, "runId": run_id});
@@ -307,7 +311,8 @@ mod tests {
         ] {
             assert_eq!(agui_events(&event), expected);
         }
-        // Content beside the result is in it, as in the message of the same id that goes into the history.
+        // Content beside the result is in it, as in the message of the same id that goes into the
+        // history.
         let image = Part::Image(Media { mime_type: "image/png".into(), data: vec![0; 3] });
         let message = Message::new("c", "book", "ok")
             .with_part(Part::Text { text: "beside".into() })

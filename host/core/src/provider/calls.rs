@@ -1,4 +1,5 @@
-//! What a model asked for in one response: the calls that can be made, and those that cannot be read.
+//! What a model asked for in one response: the calls that can be made, and those that cannot be
+//! read.
 //!
 //! Invariants: what is wrong with one call of a list touches no other.
 
@@ -33,11 +34,13 @@ const REASON: usize = 60;
 pub struct Calls {
     /// The calls that can be made, in their order.
     pub calls: Vec<ToolCall>,
-    /// The others, in their order. The model waits for an answer to these too: [`UnreadableCall::message`].
+    /// The others, in their order. The model waits for an answer to these too:
+    /// [`UnreadableCall::message`].
     pub unreadable: Vec<UnreadableCall>,
 }
 
-/// A call that cannot be read: unfinished, not as the provider sends one, or the last one of an answer that was cut.
+/// A call that cannot be read: unfinished, not as the provider sends one, or the last one of an
+/// answer that was cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnreadableCall {
@@ -66,8 +69,9 @@ impl Calls {
         calls
     }
 
-    /// The calls of an answer that its provider calls cut, if there is a reason: the last one is not made. Its arguments may be a
-    /// part of what the model meant, or `{}`, also where they are valid JSON.
+    /// The calls of an answer that its provider calls cut, if there is a reason: the last one is
+    /// not made. Its arguments may be a part of what the model meant, or `{}`, also where they are
+    /// valid JSON.
     pub(super) fn cut(mut self, provider: Provider, reason: Option<&str>) -> Self {
         let Some(reason) = reason else { return self };
         let index = self.calls.len() + self.unreadable.len();
@@ -84,8 +88,8 @@ impl Calls {
         self
     }
 
-    /// The messages that answer [`calls`](Self::calls), one each and in their order, with those of the unreadable calls in
-    /// their places.
+    /// The messages that answer [`calls`](Self::calls), one each and in their order, with those of
+    /// the unreadable calls in their places.
     #[must_use]
     pub fn answered(&self, mut messages: Vec<Message>) -> Vec<Message> {
         // A call without an id has no message: the places after it are one less.
@@ -107,8 +111,8 @@ impl UnreadableCall {
         Box::new(Self { index: 0, id: id.map(str::to_owned), name: name.map(str::to_owned), error })
     }
 
-    /// The failure as the model gets it: `{"error": …}`, of a call that failed. `None` for a call without an id, which cannot be
-    /// answered.
+    /// The failure as the model gets it: `{"error": …}`, of a call that failed. `None` for a call
+    /// without an id, which cannot be answered.
     #[must_use]
     pub fn message(&self) -> Option<Message> {
         let content = json!({"error": self.error.to_string()}).to_string();

@@ -1,8 +1,8 @@
 //! The text of a provider's response as a tree.
 //!
 //! In: the text. Out: a [`Value`] for [`Provider::calls`].
-//! Invariants: a value that no tree can hold takes no other value away. In a call's arguments it stays text, which the
-//! executor refuses with the call's id.
+//! Invariants: a value that no tree can hold takes no other value away. In a call's arguments it
+//! stays text, which the executor refuses with the call's id.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,14 +19,16 @@ use crate::json::{JsonFault, MAX_DEPTH, exact, fits, parse_strict};
 const ARGUMENTS: [&str; 4] = ["args", "arguments", "delta", "input"];
 
 impl Provider {
-    /// The text of a response as the tree that [`detect`](Self::detect) and [`calls`](Self::calls) read. A tree cannot hold
-    /// `1e400` or half of a surrogate pair (`"\ud83d"`), and arguments may be nested too deep or name a member twice: such
-    /// arguments stay text, so that their call is refused alone and the others run. Outside of arguments a value that a
-    /// tree cannot hold is `null`. A whole number that a tree cannot hold exactly is a string with all its digits.
+    /// The text of a response as the tree that [`detect`](Self::detect) and [`calls`](Self::calls)
+    /// read. A tree cannot hold `1e400` or half of a surrogate pair (`"\ud83d"`), and arguments may
+    /// be nested too deep or name a member twice: such arguments stay text, so that their call is
+    /// refused alone and the others run. Outside of arguments a value that a tree cannot hold is
+    /// `null`. A whole number that a tree cannot hold exactly is a string with all its digits.
     ///
     /// # Errors
-    /// [`JsonFault`] for a text that is not JSON, and outside of arguments for more than [`MAX_DEPTH`] levels and for a
-    /// member that is named twice. [`JsonFault::TooManyNodes`] for more than [`MAX_NODES`](crate::MAX_NODES) values.
+    /// [`JsonFault`] for a text that is not JSON, and outside of arguments for more than
+    /// [`MAX_DEPTH`] levels and for a member that is named twice. [`JsonFault::TooManyNodes`] for
+    /// more than [`MAX_NODES`](crate::MAX_NODES) values.
     ///
     /// ```
     /// # use toolcell::Provider;

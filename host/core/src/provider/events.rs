@@ -1,9 +1,10 @@
 //! Calls out of a whole list of AG-UI's events.
 //!
-//! A call is started, given arguments and ended by events of its own, or it comes in chunks, which need no end: the
-//! protocol ends it with the last of them. Where `RUN_ERROR` follows that last one, the call was cut.
-//! Invariants: what is wrong with one call's events touches no other call. A call that was not ended is none: half of its
-//! arguments may be missing.
+//! A call is started, given arguments and ended by events of its own, or it comes in chunks, which
+//! need no end: the protocol ends it with the last of them. Where `RUN_ERROR` follows that last
+//! one, the call was cut.
+//! Invariants: what is wrong with one call's events touches no other call. A call that was not
+//! ended is none: half of its arguments may be missing.
 //! Source: the protocol's reference of events.
 
 use std::collections::BTreeMap;

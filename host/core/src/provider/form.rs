@@ -1,6 +1,7 @@
 //! Which API a document comes from, by its form alone.
 //!
-//! In: a whole response, a message, a list of calls, or one call. Out: the one [`Provider`] whose form it has.
+//! In: a whole response, a message, a list of calls, or one call. Out: the one [`Provider`] whose
+//! form it has.
 //! Invariants: a document that several APIs could have sent is an error, never a guess.
 
 use serde_json::Value;
@@ -8,13 +9,13 @@ use serde_json::Value;
 use super::{Provider, ProviderError};
 
 impl Provider {
-    /// The API that sent what [`calls`](Self::calls) is to read, by its form: by the members of a response, of a message or of a
-    /// single call, and in a list by its items. A list of `{"id", "type", "function"}` counts as
-    /// [`OpenAi`](Self::OpenAi)'s; AG-UI writes it in the same form.
+    /// The API that sent what [`calls`](Self::calls) is to read, by its form: by the members of a
+    /// response, of a message or of a single call, and in a list by its items. A list of `{"id",
+    /// "type", "function"}` counts as [`OpenAi`](Self::OpenAi)'s; AG-UI writes it in the same form.
     ///
     /// # Errors
-    /// [`ProviderError::UnknownForm`] where nothing tells, as in an empty list or a message without calls, and
-    /// [`ProviderError::AmbiguousForm`] where several APIs are told.
+    /// [`ProviderError::UnknownForm`] where nothing tells, as in an empty list or a message without
+    /// calls, and [`ProviderError::AmbiguousForm`] where several APIs are told.
     ///
     /// ```
     /// # use serde_json::json;
@@ -60,8 +61,8 @@ impl Provider {
         }
     }
 
-    /// Whether an item of a list that is not a call in this API's form is one in another form, a piece of a stream, a whole
-    /// answer, or not even an object: to leave it out would lose a call.
+    /// Whether an item of a list that is not a call in this API's form is one in another form, a
+    /// piece of a stream, a whole answer, or not even an object: to leave it out would lose a call.
     pub(super) fn is_foreign(self, item: &Value) -> bool {
         let has = |name: &&str| item.get(name).is_some();
         // What an API sends beside its calls has a `type`, or members of its own.

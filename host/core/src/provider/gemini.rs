@@ -1,9 +1,9 @@
 //! Gemini: `generateContent`.
 //!
-//! Parameters are written in the API's own `Schema`, which every model and both endpoints know, not in
-//! `parametersJsonSchema`, which some do.
-//! Source: the API reference (`FunctionDeclaration`, `Schema`, `FunctionCall`, `FunctionResponse`), and the API's own
-//! refusals.
+//! Parameters are written in the API's own `Schema`, which every model and both endpoints know, not
+//! in `parametersJsonSchema`, which some do.
+//! Source: the API reference (`FunctionDeclaration`, `Schema`, `FunctionCall`, `FunctionResponse`),
+//! and the API's own refusals.
 
 mod subset;
 

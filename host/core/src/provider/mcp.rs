@@ -1,7 +1,8 @@
 //! Model Context Protocol, revision 2025-06-18, from the server's side.
 //!
-//! The envelope is the transport's: a call's id is the request's id as text, and a result is what goes at `result`.
-//! A question (`ask_user`) has no form here but its text: a server that can elicit asks before it answers.
+//! The envelope is the transport's: a call's id is the request's id as text, and a result is what
+//! goes at `result`. A question (`ask_user`) has no form here but its text: a server that can
+//! elicit asks before it answers.
 //! Source: the specification's schema, `Tool`, `CallToolRequest`, `CallToolResult`.
 
 use std::borrow::Cow;

@@ -23,8 +23,8 @@ pub struct Converted {
 pub struct Note {
     /// The tool's name.
     pub tool: String,
-    /// Where in its definition or message, as a JSON pointer (RFC 6901). What was reached by a reference is named by the
-    /// reference's place.
+    /// Where in its definition or message, as a JSON pointer (RFC 6901). What was reached by a
+    /// reference is named by the reference's place.
     pub pointer: String,
     /// What was changed.
     pub change: String,

@@ -1,7 +1,8 @@
 //! OpenAI: chat completions and responses.
 //!
-//! Functions are declared without `strict`: strict mode wants every member required and every object closed, which no
-//! stranger's schema keeps. The top of a schema must be a plain object, and an array must say what its items are.
+//! Functions are declared without `strict`: strict mode wants every member required and every
+//! object closed, which no stranger's schema keeps. The top of a schema must be a plain object, and
+//! an array must say what its items are.
 //! Source: the API references of `chat/completions` and `responses`, the guide to function calling.
 
 use std::collections::BTreeSet;
@@ -20,7 +21,8 @@ use crate::message::Message;
 
 /// What a result may show. Source: the guide to images.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-/// Reasons to end a chat completion before its end: OpenAI's, then those of others who speak its form.
+/// Reasons to end a chat completion before its end: OpenAI's, then those of others who speak its
+/// form.
 const CHAT_CUTS: [&str; 6] = [
     "length",
     "content_filter",
@@ -139,7 +141,8 @@ pub(super) fn chat_list(list: &Place<'_>) -> Result<Calls, ProviderError> {
     })))
 }
 
-/// Whether items with an `index` are pieces of a stream. Some APIs write an `index` in whole calls too.
+/// Whether items with an `index` are pieces of a stream. Some APIs write an `index` in whole calls
+/// too.
 fn has_pieces(calls: &[Place<'_>]) -> bool {
     let mut places = BTreeSet::new();
     calls.iter().any(|call| {

@@ -24,7 +24,8 @@ impl<'a> Place<'a> {
         Self { provider: self.provider, value, pointer: format!("{}/{name}", self.pointer) }
     }
 
-    /// A member that may be missing. `null` counts as missing: several APIs write it for an empty list.
+    /// A member that may be missing. `null` counts as missing: several APIs write it for an empty
+    /// list.
     pub(super) fn get(&self, name: &str) -> Option<Self> {
         self.value.get(name).filter(|value| !value.is_null()).map(|value| self.inside(name, value))
     }
@@ -58,7 +59,8 @@ impl<'a> Place<'a> {
             .collect())
     }
 
-    /// The calls among the items of a list. Other items are left out, unless one is a call in another form.
+    /// The calls among the items of a list. Other items are left out, unless one is a call in
+    /// another form.
     pub(super) fn calls_among(
         items: Vec<Self>,
         is_call: impl Fn(&Self) -> bool,

@@ -1,8 +1,8 @@
 //! Rewriting a stranger's JSON Schema into what an API takes.
 //!
 //! In: a schema (2020-12), perhaps one that was never compiled. Out: an equivalent or looser one.
-//! Invariants: what is loosened is said in the description and noted; never stricter without a note; the work is bounded.
-//! The host checks arguments against the original in any case.
+//! Invariants: what is loosened is said in the description and noted; never stricter without a
+//! note; the work is bounded. The host checks arguments against the original in any case.
 
 mod merge;
 mod spread;
@@ -12,10 +12,12 @@ use serde_json::{Map, Value, json};
 use super::ProviderError;
 use super::note::Changes;
 
-/// Bytes of schema that one rewriting may go through, references followed: 64 times the largest schema that a tool can
-/// have. Two references to one place at each of many levels would double the output per level.
+/// Bytes of schema that one rewriting may go through, references followed: 64 times the largest
+/// schema that a tool can have. Two references to one place at each of many levels would double the
+/// output per level.
 const MAX_WORK: usize = 4 << 20;
-/// References and `allOf` that may lead on to each other in one place: generated schemas have a handful.
+/// References and `allOf` that may lead on to each other in one place: generated schemas have a
+/// handful.
 const MAX_HOPS: usize = 64;
 /// How often a schema is written out inside of itself, at most, for an API that has no references.
 pub(super) const MAX_RECURSION: usize = 3;
@@ -73,7 +75,8 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         Self { recursion, ..self }
     }
 
-    /// The schema as an object without alternatives or references at its top. The references that led there stay `open`.
+    /// The schema as an object without alternatives or references at its top. The references that
+    /// led there stay `open`.
     pub(super) fn object(&mut self, open: &mut Open) -> Result<Map<String, Value>, ProviderError> {
         let mut object = match self.document {
             None => Map::new(),
@@ -138,9 +141,9 @@ impl<'a, 'n> Rewrite<'a, 'n> {
             || list("oneOf").is_some_and(|one| one.iter().all(&mut promises))
     }
 
-    /// A schema without `$ref` and `allOf` at its top: what they say is merged into it. References that were followed
-    /// are left in `open`; meeting one of them again inside means that the schema is recursive. After some times it is cut
-    /// there, with a note.
+    /// A schema without `$ref` and `allOf` at its top: what they say is merged into it. References
+    /// that were followed are left in `open`; meeting one of them again inside means that the
+    /// schema is recursive. After some times it is cut there, with a note.
     pub(super) fn flatten(
         &mut self,
         schema: &Value,
@@ -203,7 +206,8 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         Ok(flat)
     }
 
-    /// Writes of a schema that stands inside of itself too often its types, and words in the place of the rest.
+    /// Writes of a schema that stands inside of itself too often its types, and words in the place
+    /// of the rest.
     fn cut(&mut self, into: &mut Map<String, Value>, target: &Value, reference: &str) {
         let words = json!("More of the same form, which is not written out here.");
         let kinds = target
@@ -264,8 +268,8 @@ impl<'a, 'n> Rewrite<'a, 'n> {
         self.changes.note(at, &format!("`{keyword}` moved into the description"), reason);
     }
 
-    /// The same schema without `true` and `false` for a schema, which many parsers do not know; its references checked,
-    /// since one may have pointed at what was rewritten.
+    /// The same schema without `true` and `false` for a schema, which many parsers do not know; its
+    /// references checked, since one may have pointed at what was rewritten.
     pub(super) fn plain(&self, schema: Map<String, Value>) -> Result<Value, ProviderError> {
         let mut plain = Value::Object(schema);
         each_subschema(&mut plain, &mut spell_out);

@@ -1,7 +1,8 @@
 //! What is wrong with one value: the place, a stable code, and the values that a program needs.
 //!
 //! In: what a check found. Out: [`Fault`], and its sentence for people and models.
-//! Invariants: the sentence is made from the [`FaultKind`], in `text` only; a fault is bounded in size by the check that makes it.
+//! Invariants: the sentence is made from the [`FaultKind`], in `text` only; a fault is bounded in
+//! size by the check that makes it.
 //! Not here: the checks (`schema`, `executor`).
 
 mod text;
@@ -27,9 +28,10 @@ const NAME: usize = 60;
 /// One fault of a value.
 ///
 /// # Shape
-/// As JSON: `{"path", "code", …, "in_alternative"?, "expected", "got"?, "nearest"?, "hint"?}`. `code` and the members after it are those
-/// of the [`FaultKind`]; `expected` is the sentence that [`expected`](Self::expected) returns. Without a known `code`,
-/// a fault is read as [`FaultKind::Rule`].
+/// As JSON: `{"path", "code", …, "in_alternative"?, "expected", "got"?, "nearest"?, "hint"?}`.
+/// `code` and the members after it are those of the [`FaultKind`]; `expected` is the sentence that
+/// [`expected`](Self::expected) returns. Without a known `code`, a fault is read as
+/// [`FaultKind::Rule`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fault {
@@ -41,7 +43,8 @@ pub struct Fault {
     pub in_alternative: bool,
     /// What is there, shortened: JSON text, or its kind in words.
     pub got: Option<String>,
-    /// The allowed value, or the name of the member, that is most like what is there: the value itself, without quotes.
+    /// The allowed value, or the name of the member, that is most like what is there: the value
+    /// itself, without quotes.
     pub nearest: Option<String>,
     /// What to send instead, if that is known: "send a JSON array, not text".
     pub hint: Option<String>,
@@ -50,7 +53,8 @@ pub struct Fault {
 /// What is wrong with a value.
 ///
 /// # Shape
-/// As JSON, within the [`Fault`]: `code`, which is the variant's name in snake case, and its fields.
+/// As JSON, within the [`Fault`]: `code`, which is the variant's name in snake case, and its
+/// fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "code", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -123,7 +127,8 @@ pub enum FaultKind {
     UniqueItems,
     /// The value has none of several allowed forms.
     Alternatives {
-        /// The first thing wrong by each of them, in their order: at most 12; none for alternatives in alternatives.
+        /// The first thing wrong by each of them, in their order: at most 12; none for alternatives
+        /// in alternatives.
         alternatives: Vec<FaultKind>,
     },
     /// The value has several forms of which it must have exactly one.
@@ -191,7 +196,8 @@ fn is_zero(number: &usize) -> bool {
 }
 
 impl Fault {
-    /// A fault by a rule of the caller's own at this JSON pointer, empty for the whole value, with what would be right.
+    /// A fault by a rule of the caller's own at this JSON pointer, empty for the whole value, with
+    /// what would be right.
     pub fn new(path: impl Into<String>, expected: impl Into<String>) -> Self {
         Self::of_kind(path, FaultKind::Rule { message: expected.into() })
     }

@@ -106,7 +106,8 @@ async fn attempts_are_counted_and_bounded() {
     assert_eq!(calls.len(), MAX_ATTEMPTS as usize);
 }
 
-/// The failure comes back at once: there is no sleeping towards a deadline that leaves no time for an attempt.
+/// The failure comes back at once: there is no sleeping towards a deadline that leaves no time for
+/// an attempt.
 #[tokio::test]
 async fn no_attempt_starts_after_the_deadline() {
     let many = Retry::exponential(SECOND).with_attempts(100);
@@ -120,7 +121,8 @@ async fn no_attempt_starts_after_the_deadline() {
     assert_eq!(run(&[Busy], endless, Duration::MAX).await.1.len(), 1, "no clock can say that time");
 }
 
-/// The caller's wish ends the sleep with the failure that there was; dropping the call leaves nothing behind.
+/// The caller's wish ends the sleep with the failure that there was; dropping the call leaves
+/// nothing behind.
 #[test]
 fn a_cancelled_call_is_not_tried_again() {
     let clock = ManualClock::new();
@@ -167,7 +169,8 @@ async fn everything_else_is_the_handlers_own() {
     .await;
 }
 
-/// Real time: an attempt that hangs passes its own, and the next one answers. The call's deadline ends them all.
+/// Real time: an attempt that hangs passes its own, and the next one answers. The call's deadline
+/// ends them all.
 #[tokio::test]
 async fn an_attempt_has_a_time_of_its_own() {
     let clock = ManualClock::automatic();

@@ -1,7 +1,8 @@
 //! The rights of a tool that another tool calls: at most those of the other.
 //!
-//! Invariants: the same words mean the same thing to both, or are denied: a directory is the same one of the host, a variable
-//! has the same value, a secret is bound to the same requests, keys are those of the same component.
+//! Invariants: the same words mean the same thing to both, or are denied: a directory is the same
+//! one of the host, a variable has the same value, a secret is bound to the same requests, keys are
+//! those of the same component.
 
 use std::sync::Arc;
 

@@ -10,8 +10,9 @@ use crate::grants::{
 /// One thing that a tool asks for.
 ///
 /// # Shape
-/// As text: `GET https://example.com/x`, `read /data/x`, `write /data/x`, `environment NAME`, `secret NAME`, `reveal NAME`,
-/// `kv read KEY`, `kv write KEY`, `kv list PREFIX`, `invoke TOOL`, `invoke own TOOL`.
+/// As text: `GET https://example.com/x`, `read /data/x`, `write /data/x`, `environment NAME`,
+/// `secret NAME`, `reveal NAME`, `kv read KEY`, `kv write KEY`, `kv list PREFIX`, `invoke TOOL`,
+/// `invoke own TOOL`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Request<'a> {
@@ -60,14 +61,15 @@ pub enum Request<'a> {
     Invoke {
         /// The other tool's name.
         tool: Cow<'a, str>,
-        /// Whether that tool is to have its own rights, and not at most those of the tool that calls it.
+        /// Whether that tool is to have its own rights, and not at most those of the tool that
+        /// calls it.
         own: bool,
     },
 }
 
 impl Request<'_> {
-    /// Reads a request in its notation. The kind may be written in front, by any word that [`GrantKind`] knows:
-    /// `http GET https://example.com/x`, `filesystem read /data/x`.
+    /// Reads a request in its notation. The kind may be written in front, by any word that
+    /// [`GrantKind`] knows: `http GET https://example.com/x`, `filesystem read /data/x`.
     ///
     /// # Errors
     /// [`BadRule`].
@@ -141,7 +143,8 @@ impl Request<'_> {
         }
     }
 
-    /// The need that covers this, as the author of a tool declares it in any language: ``kind `kv`, pattern `read KEY` ``.
+    /// The need that covers this, as the author of a tool declares it in any language: ``kind `kv`,
+    /// pattern `read KEY` ``.
     #[must_use]
     pub fn declaration(&self) -> String {
         let (kind, pattern) = match self {
@@ -157,8 +160,8 @@ impl Request<'_> {
         format!("kind `{kind}`, pattern `{}`", pattern.escape_debug())
     }
 
-    /// The smallest rule that allows it, as the lists of an [`Overlay`] have it: `read notes/*` for `kv list notes/`, the name
-    /// for a variable or a secret.
+    /// The smallest rule that allows it, as the lists of an [`Overlay`] have it: `read notes/*` for
+    /// `kv list notes/`, the name for a variable or a secret.
     #[must_use]
     pub fn rule(&self) -> String {
         match self {

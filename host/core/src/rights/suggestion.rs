@@ -1,8 +1,10 @@
-//! Lines of configuration that would grant something: what a denial, a refusal and an explanation say, to be pasted.
+//! Lines of configuration that would grant something: what a denial, a refusal and an explanation
+//! say, to be pasted.
 //!
-//! In: requests and needs, a stranger's words among them. Out: TOML, the kinds in one order, each once, and what is to be
-//! known or done before it is used.
-//! Invariants: a stranger's text stays text: whatever it holds, it ends no string and begins no grant of its own.
+//! In: requests and needs, a stranger's words among them. Out: TOML, the kinds in one order, each
+//! once, and what is to be known or done before it is used.
+//! Invariants: a stranger's text stays text: whatever it holds, it ends no string and begins no
+//! grant of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,8 +51,8 @@ impl Suggestion {
         suggestion
     }
 
-    /// The grant of requests of this rule to a host on a private network: the networks that are known without resolving a name,
-    /// or a [`PLACEHOLDER`].
+    /// The grant of requests of this rule to a host on a private network: the networks that are
+    /// known without resolving a name, or a [`PLACEHOLDER`].
     pub(super) fn of_private(rule: &HttpRule) -> Self {
         let mut suggestion = Self::of_rule(rule);
         for networks in suggestion.http.values_mut().filter(|networks| networks.is_empty()) {
@@ -116,8 +118,9 @@ impl Suggestion {
         rest
     }
 
-    /// Adds a directory under this name. If it lies in another one, it becomes part of that one, with the greater
-    /// access of the two, because a configuration accepts no nested directories with different access.
+    /// Adds a directory under this name. If it lies in another one, it becomes part of that one,
+    /// with the greater access of the two, because a configuration accepts no nested directories
+    /// with different access.
     pub fn add_directory(&mut self, name: &str, access: Access) {
         if is_below(name, SCRATCH) || is_below(name, TEMPORARY) {
             self.scratch = true;
@@ -191,16 +194,17 @@ impl Suggestion {
         lines(self.entries(self.directories.iter().map(directory).collect(), secrets.collect()))
     }
 
-    /// The lines as they can be pasted: a directory has a path beside the configuration; a secret has the requests that
-    /// it is for and the environment variable that holds its value. Values that only the operator knows are a
+    /// The lines as they can be pasted: a directory has a path beside the configuration; a secret
+    /// has the requests that it is for and the environment variable that holds its value. Values
+    /// that only the operator knows are a
     /// [`PLACEHOLDER`]: see [`steps`](Self::steps).
     #[must_use]
     pub fn to_paste(&self) -> Vec<String> {
         lines(self.additions())
     }
 
-    /// The same by the key of the configuration's section, each with the items to add. The items of `environment` and
-    /// `secrets` belong in a table, the others in a list.
+    /// The same by the key of the configuration's section, each with the items to add. The items of
+    /// `environment` and `secrets` belong in a table, the others in a list.
     #[must_use]
     pub fn additions(&self) -> Vec<(&'static str, Vec<String>)> {
         let directories =
@@ -271,8 +275,8 @@ impl Suggestion {
         metadata.chain(private).chain(root).chain(reveal).collect()
     }
 
-    /// The one rule that a secret is for: of the requests that it was to be put into, or of all. Several to one host are
-    /// that host's.
+    /// The one rule that a secret is for: of the requests that it was to be put into, or of all.
+    /// Several to one host are that host's.
     fn bound_to(&self, rules: &BTreeSet<String>) -> String {
         let mut methods = BTreeSet::new();
         let mut origins = BTreeSet::new();

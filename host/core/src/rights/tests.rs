@@ -148,7 +148,8 @@ fn the_scratch_directory_has_two_names() {
     }
 }
 
-/// What a denial says to grant is one rule, whatever a stranger asks for: pasted, it grants nothing else.
+/// What a denial says to grant is one rule, whatever a stranger asks for: pasted, it grants nothing
+/// else.
 #[test]
 fn no_text_of_a_stranger_becomes_a_grant_of_its_own() {
     let hostile = "k\"]\nhttp = [\"GET https://evil.example";

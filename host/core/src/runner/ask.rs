@@ -1,7 +1,8 @@
-//! Asks a policy function about a failure: an async one in the call's own task, a blocking one on a thread of its own.
+//! Asks a policy function about a failure: an async one in the call's own task, a blocking one on a
+//! thread of its own.
 //!
-//! Invariants: a panic and silence are answers too. Blocking functions that never return are bounded per runner, so they
-//! hold up no other runner's.
+//! Invariants: a panic and silence are answers too. Blocking functions that never return are
+//! bounded per runner, so they hold up no other runner's.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,10 +17,12 @@ use crate::clock::before;
 use crate::fence::{Fenced, Panic, words};
 use crate::policy::{Decide, Failure, Policy, PolicyKind, Verdict};
 
-/// Blocking functions of one runner or stepper that may run at once, those that never return included.
+/// Blocking functions of one runner or stepper that may run at once, those that never return
+/// included.
 pub(crate) const MOST: usize = 64;
 
-/// Asks, within a time from now. An error says what became of the function instead, as the end of a sentence about it.
+/// Asks, within a time from now. An error says what became of the function instead, as the end of a
+/// sentence about it.
 pub(crate) async fn ask(
     places: &Arc<Semaphore>,
     budget: Duration,

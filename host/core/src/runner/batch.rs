@@ -79,8 +79,9 @@ impl Batch {
         self.calls.len()
     }
 
-    /// Makes the calls as it is read, in their order: their ends, in the order in which they come. While `hold` holds, no
-    /// further call starts; the caller that let it hold reads on when it does not.
+    /// Makes the calls as it is read, in their order: their ends, in the order in which they come.
+    /// While `hold` holds, no further call starts; the caller that let it hold reads on when it
+    /// does not.
     pub(super) fn ends(
         self,
         hold: impl Fn() -> bool + Send + 'static,
@@ -96,8 +97,9 @@ impl Batch {
 
 /// One call, from its start to its settled end.
 ///
-/// Every running call has one of these futures on the heap: what is not needed across an await stays out of it, because it
-/// keeps room for each of its arguments twice, and for whatever it ever lent out.
+/// Every running call has one of these futures on the heap: what is not needed across an await
+/// stays out of it, because it keeps room for each of its arguments twice, and for whatever it ever
+/// lent out.
 fn one(
     shared: Arc<Shared>,
     (index, (call, tool)): (usize, Resolved),

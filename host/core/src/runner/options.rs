@@ -10,7 +10,8 @@ use crate::grants::Overlay;
 use crate::limits::{DEFAULT_TIMEOUT, Limits};
 use crate::policy::OnToolError;
 
-/// Calls at once, for each core, unless the options say otherwise. Source: docs/contract.md, section 3.
+/// Calls at once, for each core, unless the options say otherwise. Source: docs/contract.md,
+/// section 3.
 const CALLS_PER_CORE: usize = 2;
 
 /// What a run does about a call whose tool is not registered.
@@ -19,40 +20,43 @@ pub enum UnknownTools {
     /// The run does not start: [`Error::is_unknown_tool`].
     #[default]
     Refuse,
-    /// The call ends as `not_found`, and the other calls are made. Its message is `{"error": …}` with the name that the
-    /// model wrote and the most similar name that it can call. [`RunOptions::on_tool_error`] applies as to any failure.
+    /// The call ends as `not_found`, and the other calls are made. Its message is `{"error": …}`
+    /// with the name that the model wrote and the most similar name that it can call.
+    /// [`RunOptions::on_tool_error`] applies as to any failure.
     Answer,
 }
 
 /// The options of a run.
 ///
 /// # Defaults
-/// An empty context, no tighter limits, failures are passed on to the model, [`UnknownTools::Refuse`], 30 s per call,
-/// as many calls at the same time as there are calls but at most two per core, a signal that is never raised,
-/// [`DEFAULT_STOP_GRACE`], no canceller.
+/// An empty context, no tighter limits, failures are passed on to the model,
+/// [`UnknownTools::Refuse`], 30 s per call, as many calls at the same time as there are calls but
+/// at most two per core, a signal that is never raised, [`DEFAULT_STOP_GRACE`], no canceller.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RunOptions {
-    /// Where the calls come from. Each call gets it unchanged. An answer to a question (`resume`) belongs to one call:
-    /// with more calls, the run does not start.
+    /// Where the calls come from. Each call gets it unchanged. An answer to a question (`resume`)
+    /// belongs to one call: with more calls, the run does not start.
     pub context: Arc<CallContext>,
-    /// Tightens the executor's limits for each call. A run does not start if they leave a call no time, fuel, memory,
-    /// arguments or result.
+    /// Tightens the executor's limits for each call. A run does not start if they leave a call no
+    /// time, fuel, memory, arguments or result.
     pub limits: Limits,
     /// What to do about failures.
     pub on_tool_error: OnToolError,
     /// What to do about a call whose tool is not registered.
     pub unknown_tools: UnknownTools,
-    /// Wall time of each call. `None`: 30 s, or what the executor's limits allow if that is less. A run with a longer
-    /// time than they allow does not start ([`Error::is_options`]). A tool's own time and `limits` can be shorter.
+    /// Wall time of each call. `None`: 30 s, or what the executor's limits allow if that is less. A
+    /// run with a longer time than they allow does not start ([`Error::is_options`]). A tool's own
+    /// time and `limits` can be shorter.
     pub tool_timeout: Option<Duration>,
     /// The largest number of calls that run at the same time.
     pub max_concurrency: Option<usize>,
     /// Ends the run early: running handlers are asked to end, and are ended by force after
-    /// [`stop_grace`](Self::stop_grace). Calls that have not started never do. Each call has its events and its
-    /// message.
+    /// [`stop_grace`](Self::stop_grace). Calls that have not started never do. Each call has its
+    /// events and its message.
     pub abort: AbortSignal,
-    /// The time that handlers have to end by themselves. [`Duration::MAX`]: they are never ended by force.
+    /// The time that handlers have to end by themselves. [`Duration::MAX`]: they are never ended by
+    /// force.
     pub stop_grace: Duration,
     /// Ends single calls early, by their ids, in the same way.
     pub canceller: Option<CallCanceller>,
@@ -211,7 +215,8 @@ impl RunOptions {
     }
 }
 
-/// How many of so many calls run at once where nothing else was said. Source: docs/contract.md, section 3.
+/// How many of so many calls run at once where nothing else was said. Source: docs/contract.md,
+/// section 3.
 pub(crate) fn usual_concurrency(calls: usize) -> usize {
     calls.min(CALLS_PER_CORE * cores()).max(1)
 }

@@ -1,7 +1,7 @@
 //! From a completion to what the model gets, and whether the loop goes on.
 //!
-//! Invariants: a policy function is called once per failure and never about its own; an encoder that fails costs the text
-//! it would have made, never a message.
+//! Invariants: a policy function is called once per failure and never about its own; an encoder
+//! that fails costs the text it would have made, never a message.
 
 use std::time::Duration;
 
@@ -75,8 +75,8 @@ impl Ended {
     }
 }
 
-/// Settles one completion, and counts it: at once, or as soon as a policy function has said what is to become of it. Of a tool
-/// that is not registered the model is told in the words of `unknown`.
+/// Settles one completion, and counts it: at once, or as soon as a policy function has said what is
+/// to become of it. Of a tool that is not registered the model is told in the words of `unknown`.
 pub(super) fn settle<'a>(
     shared: &'a Shared,
     (index, unknown): (usize, Option<String>),
@@ -113,7 +113,8 @@ pub(super) struct Undecided<'a> {
 }
 
 impl Undecided<'_> {
-    /// Asks the function. Where the caller has ended the call or ends it meanwhile, the failure is told as it is.
+    /// Asks the function. Where the caller has ended the call or ends it meanwhile, the failure is
+    /// told as it is.
     pub(super) async fn decided(self) -> Ended {
         let Self { end, failure, call, policy, budget } = self;
         let options = &end.shared.options;

@@ -1,7 +1,7 @@
 //! A run as a stream of events.
 //!
-//! Invariants: per call, events come in their order; nothing new starts while events wait to be read, so that a run of any
-//! length needs little memory.
+//! Invariants: per call, events come in their order; nothing new starts while events wait to be
+//! read, so that a run of any length needs little memory.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -21,7 +21,8 @@ use crate::error::Error;
 use crate::event::{Event, EventSink};
 use crate::message::{Halted, RunEvent, RunFailure};
 
-/// Progress that waits to be read; more of it is dropped: it says how far a call is, and the next one says it better.
+/// Progress that waits to be read; more of it is dropped: it says how far a call is, and the next
+/// one says it better.
 const MAX_PROGRESS: usize = 1024;
 
 /// The events of a run, which makes progress while they are read. It ends after the last event.
@@ -73,7 +74,8 @@ impl Stream for RunStream {
                 return Poll::Ready(error.take().map(|error| RunEvent::Error(RunFailure(error))));
             }
         };
-        // The calls go on at every look, also while events wait: a slow reader costs no call its time.
+        // The calls go on at every look, also while events wait: a slow reader costs no call its
+        // time.
         queue.reader.register(context.waker());
         while !*is_over {
             match ends.poll_next_unpin(context) {

@@ -1,4 +1,5 @@
-//! Runs of native tools: every rule of a batch. Components run through the same path in the end-to-end tests.
+//! Runs of native tools: every rule of a batch. Components run through the same path in the
+//! end-to-end tests.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -319,7 +320,8 @@ fn an_encoder_that_fails_costs_no_message() {
     }
 }
 
-/// Every call waits until as many others run as may: more than that never do, and fewer would never end.
+/// Every call waits until as many others run as may: more than that never do, and fewer would never
+/// end.
 #[test]
 fn concurrency_is_reached_and_never_exceeded() {
     for most in [1, 3, 8] {
@@ -397,7 +399,8 @@ fn a_run_keeps_what_it_started_with() {
     );
 }
 
-/// Another thread puts a tool in the place of the one that runs: what has not started yet is the old one too.
+/// Another thread puts a tool in the place of the one that runs: what has not started yet is the
+/// old one too.
 #[test]
 fn a_change_from_another_thread_is_for_the_next_run() {
     let (registry, definition) = (Registry::new(), Definition::new("t", "").unwrap());
@@ -423,7 +426,8 @@ fn a_change_from_another_thread_is_for_the_next_run() {
     }
 }
 
-/// Nothing has to start that is to end: each such call is cancelled, with its events and its message.
+/// Nothing has to start that is to end: each such call is cancelled, with its events and its
+/// message.
 #[test]
 fn what_has_not_started_when_the_caller_wishes_to_end_never_does() {
     for (raised_before, expected_ran) in [(true, 0), (false, 1)] {

@@ -1,4 +1,5 @@
-//! Schemas of strangers with the values that cost most to check against them: each pair has an answer soon.
+//! Schemas of strangers with the values that cost most to check against them: each pair has an
+//! answer soon.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -37,7 +38,8 @@ fn again(times: usize, schema: Value) -> Value {
     json!({"allOf": each(times, |_| json!({"$ref": "#/$defs/it"})), "$defs": {"it": schema}})
 }
 
-/// Arrays of nothing but arrays, one for each number: a hash of their items alone takes all for the same.
+/// Arrays of nothing but arrays, one for each number: a hash of their items alone takes all for the
+/// same.
 fn tree(number: usize) -> Value {
     match (number, number % 2) {
         (0, _) => json!([]),

@@ -1,4 +1,5 @@
-//! Schemas of every draft, references within a schema, and parts of a schema that cannot be enforced.
+//! Schemas of every draft, references within a schema, and parts of a schema that cannot be
+//! enforced.
 
 use serde_json::{Value, json};
 
@@ -130,7 +131,8 @@ fn references_resolve_within_the_schema() {
     }
 }
 
-/// Each way to a schema that asks for its scope is a copy: `levels` times two ways would be 2^levels copies.
+/// Each way to a schema that asks for its scope is a copy: `levels` times two ways would be
+/// 2^levels copies.
 #[test]
 fn copies_for_dynamic_references_are_bounded() {
     let levels = 12;
@@ -229,7 +231,8 @@ fn a_pattern_can_look_around() {
     }
 }
 
-/// References to parts that stand under no keyword, one of which gives a name to what others look up.
+/// References to parts that stand under no keyword, one of which gives a name to what others look
+/// up.
 #[test]
 fn references_to_odd_places_do_not_panic() {
     let schema = json!({
@@ -255,7 +258,8 @@ fn an_open_brace_is_a_character() {
     compiled(&json!({"pattern": "{".repeat(1_000)}));
 }
 
-/// A match that does not end within the bounds is no mismatch: the value is refused as what cannot be judged, by `not` too.
+/// A match that does not end within the bounds is no mismatch: the value is refused as what cannot
+/// be judged, by `not` too.
 #[test]
 fn backtracking_is_bounded() {
     let slow = r"^(x+x+)+\1y";

@@ -1,7 +1,7 @@
 //! ECMA-262 regular expressions, as the engines here spell them.
 //!
-//! In: a pattern as JavaScript reads it without flags, `\u{…}` and `\p{…}` included. Out: the same for `regex`, or for
-//! `fancy-regex` where it needs to go back.
+//! In: a pattern as JavaScript reads it without flags, `\u{…}` and `\p{…}` included. Out: the same
+//! for `regex`, or for `fancy-regex` where it needs to go back.
 //! Source: ECMA-262, section 22.2 and annex B.1.2.
 
 use std::iter::Peekable;
@@ -13,8 +13,8 @@ pub(super) struct Spelled {
     pub(super) text: String,
     /// It has look-around or back-references, which only an engine that goes back can match.
     pub(super) backtracks: bool,
-    /// A match takes as many steps as the text has bytes, to this power, before it goes back for the first time: a
-    /// look-around inside a repetition looks again at each repetition.
+    /// A match takes as many steps as the text has bytes, to this power, before it goes back for
+    /// the first time: a look-around inside a repetition looks again at each repetition.
     pub(super) power: u32,
 }
 
@@ -47,7 +47,8 @@ struct Speller<'a> {
     fancy: bool,
     out: String,
     open: Vec<Group>,
-    /// The powers of what stands in the open group so far, and of its last part: 0 where nothing looks around.
+    /// The powers of what stands in the open group so far, and of its last part: 0 where nothing
+    /// looks around.
     power: u32,
     last: u32,
     /// The last part can be repeated.
@@ -293,7 +294,8 @@ impl<'a> Speller<'a> {
         is_whole.then(|| u32::from_str_radix(&text, 16).ok())?
     }
 
-    /// After `\u`: four digits, two such escapes that are the halves of a surrogate pair, or digits in braces.
+    /// After `\u`: four digits, two such escapes that are the halves of a surrogate pair, or digits
+    /// in braces.
     fn unicode(&mut self) -> Option<u32> {
         if self.eat('{') {
             let digits: String = self.rest.by_ref().take_while(|c| *c != '}').collect();
@@ -355,7 +357,8 @@ impl<'a> Speller<'a> {
     }
 }
 
-/// A character as itself, or as its number where the engine might take it for more. Half a surrogate pair is in no text.
+/// A character as itself, or as its number where the engine might take it for more. Half a
+/// surrogate pair is in no text.
 fn literal(character: u32) -> String {
     match char::from_u32(character) {
         Some(plain)

@@ -206,7 +206,8 @@ fn faults_of(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
             faults
         }
         Kind::OneOfMultipleValid { .. } => one(FaultKind::Ambiguous),
-        // The validator says this of an object without any declared member, and of its first member's value.
+        // The validator says this of an object without any declared member, and of its first
+        // member's value.
         Kind::FalseSchema if error.schema_path().as_str().ends_with("/additionalProperties") => {
             let members =
                 known.value.pointer(path).and_then(Value::as_object).into_iter().flatten();
@@ -258,7 +259,8 @@ fn below(path: &str, member: &str) -> String {
     format!("{path}/{}", shorten(member, QUOTE).replace('~', "~0").replace('/', "~1"))
 }
 
-/// A mistyped name of a required member is one mistake: the fault of the unknown member stays, which names the required one.
+/// A mistyped name of a required member is one mistake: the fault of the unknown member stays,
+/// which names the required one.
 fn one_for_a_mistyped_name(faults: &mut Vec<Fault>) {
     let meant = |fault: &Fault| {
         let FaultKind::UnknownMember { .. } = fault.kind else { return None };
@@ -288,8 +290,9 @@ fn inside(known: &Known<'_>, error: &ValidationError<'_>) -> Vec<Fault> {
     if nests { vec![allowed(error, unsaid)] } else { explain(known, error) }
 }
 
-/// What is wrong inside of a value by the alternative that was probably meant: one that takes a value of this type, if
-/// possible with these constants (they tell alternatives apart), and has the least to find fault with.
+/// What is wrong inside of a value by the alternative that was probably meant: one that takes a
+/// value of this type, if possible with these constants (they tell alternatives apart), and has the
+/// least to find fault with.
 fn meant(
     known: &Known<'_>,
     error: &ValidationError<'_>,
@@ -351,8 +354,8 @@ fn gather<'a>(
     }
 }
 
-/// The present member that is most like a missing one, of those that the schema declares nowhere: one that it declares is
-/// there in its own right.
+/// The present member that is most like a missing one, of those that the schema declares nowhere:
+/// one that it declares is there in its own right.
 fn nearest_stranger<'a>(known: &Known<'_>, value: &'a Value, name: &str) -> Option<&'a str> {
     let members = value.as_object()?.keys().map(String::as_str);
     names::nearest(name, members.filter(|member| !known.declared.contains(member)))
@@ -373,8 +376,8 @@ fn declarations<'a>(schema: &'a Value, declared: &mut HashSet<&'a str>) {
     }
 }
 
-/// The declared member that is most like an unknown one, of those that are missing. The declarations stand beside the
-/// keyword that failed.
+/// The declared member that is most like an unknown one, of those that are missing. The
+/// declarations stand beside the keyword that failed.
 fn nearest_property(schema: &Value, error: &ValidationError<'_>, name: &str) -> Option<String> {
     let (beside, _) = error.schema_path().as_str().rsplit_once('/')?;
     let declared = schema.pointer(beside)?.get("properties")?.as_object()?;

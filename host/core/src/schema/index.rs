@@ -148,7 +148,8 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// The number of the resource that begins at a subschema with an identifier. An identifier that is no URI begins none.
+    /// The number of the resource that begins at a subschema with an identifier. An identifier that
+    /// is no URI begins none.
     fn begin(&mut self, schema: &'a Value, at: &str, id: &str, around: usize) -> usize {
         let Ok(uri) = uri::resolve_against(&self.resources[around].uri.borrow(), id) else {
             return around;

@@ -96,7 +96,8 @@ impl Measure {
         self.sum(costs, |cost| (cost.looks, cost.whole))
     }
 
-    /// Steps of looking for every fault: each look may leave one behind, with a copy of all that it is about.
+    /// Steps of looking for every fault: each look may leave one behind, with a copy of all that it
+    /// is about.
     pub(super) fn copied(&self, costs: &[Cost]) -> u64 {
         self.sum(costs, |cost| (0, cost.looks.saturating_add(cost.whole)))
     }

@@ -1,8 +1,9 @@
 //! Patterns of a schema: ECMA-262 regular expressions.
 //!
-//! In: a pattern and a text. Out: whether it matches, or that this could not be told within the bounds.
-//! Invariants: a pattern without look-around and back-references is matched in linear time. Another one backtracks, and its
-//! backtracking and its texts are bounded.
+//! In: a pattern and a text. Out: whether it matches, or that this could not be told within the
+//! bounds.
+//! Invariants: a pattern without look-around and back-references is matched in linear time. Another
+//! one backtracks, and its backtracking and its texts are bounded.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,14 +17,17 @@ use super::keywords::each_subschema;
 use crate::defence::{Defence, stands};
 use crate::refusal::shorten;
 
-/// Memory of one compiled pattern in bytes: ordinary patterns take a few KiB, `(x{1,1000}){1000}` would take gigabytes.
+/// Memory of one compiled pattern in bytes: ordinary patterns take a few KiB, `(x{1,1000}){1000}`
+/// would take gigabytes.
 const PATTERN_BYTES: usize = 128 << 10;
 /// Times that a backtracking match may go back.
 pub(super) const BACKTRACKS: usize = 1_000;
-/// What all backtracking matches of one check may cost: each costs the length of its text, to the power that the nesting of its
-/// look-arounds gives. Between two steps back a match may take as many steps.
+/// What all backtracking matches of one check may cost: each costs the length of its text, to the
+/// power that the nesting of its look-arounds gives. Between two steps back a match may take as
+/// many steps.
 const BACKTRACK_BUDGET: usize = 1 << 20;
-/// Times that the validator may run a check with a pattern for names that did not end, to judge it and to tell its faults.
+/// Times that the validator may run a check with a pattern for names that did not end, to judge it
+/// and to tell its faults.
 const RUNS: u64 = 128;
 
 /// Why a pattern cannot be used.
@@ -53,7 +57,8 @@ enum Engine {
 const LOOKS: usize = 8;
 
 impl Pattern {
-    /// Compiles a pattern: as ECMA-262 has it, and what that cannot read, as the linear engine does.
+    /// Compiles a pattern: as ECMA-262 has it, and what that cannot read, as the linear engine
+    /// does.
     pub(super) fn new(text: &str) -> Result<Self, Unusable> {
         let most = most_bytes();
         let linear = |spelled: &str| {
@@ -134,8 +139,8 @@ fn bounded(most: usize) -> usize {
     if stands(Defence::PatternBacktracks) { most } else { usize::MAX }
 }
 
-/// What the backtracking matches of the check that runs on this thread have cost, and the first that did not end: its pattern
-/// and its text.
+/// What the backtracking matches of the check that runs on this thread have cost, and the first
+/// that did not end: its pattern and its text.
 #[derive(Default)]
 struct Check {
     cost: u64,
@@ -154,14 +159,16 @@ fn afforded(text: &str, power: u32) -> bool {
     })
 }
 
-/// Runs a check. Besides its answer: the pattern and the text of a match that did not end, with which the answer means nothing.
+/// Runs a check. Besides its answer: the pattern and the text of a match that did not end, with
+/// which the answer means nothing.
 pub(super) fn watched<T>(check: impl FnOnce() -> T) -> (T, Option<(String, String)>) {
     CHECK.set(Check::default());
     let answer = check();
     (answer, CHECK.take().unfinished)
 }
 
-/// The schema with the names of `patternProperties` in the engine's spelling, and whether one of them has to go back.
+/// The schema with the names of `patternProperties` in the engine's spelling, and whether one of
+/// them has to go back.
 pub(super) fn spell_names(schema: &Value) -> (Value, bool) {
     let mut schema = schema.clone();
     let mut backtracks = false;
@@ -192,8 +199,8 @@ fn names(keywords: &Map<String, Value>) -> Option<&Map<String, Value>> {
     keywords.get("patternProperties").and_then(Value::as_object)
 }
 
-/// What a pattern for names costs, as the number of those that never go back. The validator repeats a check in which one did
-/// not end, as often as [`RUNS`] says.
+/// What a pattern for names costs, as the number of those that never go back. The validator repeats
+/// a check in which one did not end, as often as [`RUNS`] says.
 pub(super) fn name_weight(name: &str) -> u64 {
     if ecma::spell(name).is_some_and(|spelled| spelled.backtracks) { RUNS } else { 1 }
 }

@@ -112,7 +112,8 @@ fn a_declared_member_is_no_misspelt_one() {
     assert_eq!(faults(open, json!({"a": 1, "c": 3})), slip);
 }
 
-/// As enumerations come whose variants are described one by one, optional ones, and those whose variants carry data.
+/// As enumerations come whose variants are described one by one, optional ones, and those whose
+/// variants carry data.
 #[test]
 fn the_nearest_alternative_is_named() {
     let sizes = json!({"oneOf": [{"const": "small", "description": "S"}, {"const": "medium"}, {"enum": ["large", "huge"]}]});
@@ -361,7 +362,8 @@ fn a_large_table_is_checked() {
     assert_eq!(faults(json!({"type": "array", "items": row, "uniqueItems": true}), table), "");
 }
 
-/// Errors cost memory too. A small schema and a small value that have millions of faults between them get one answer.
+/// Errors cost memory too. A small schema and a small value that have millions of faults between
+/// them get one answer.
 #[test]
 fn faults_are_looked_for_within_a_budget() {
     let names: Vec<String> = (0..6000).map(|n| format!("n{n}")).collect();

@@ -1,8 +1,10 @@
 //! A schema of any draft as one of 2020-12.
 //!
-//! In: a schema of a stranger. Out: the same in 2020-12 without what cannot be enforced, and a warning for each such part.
-//! Invariants: references are `$ref` with a JSON pointer into the result; what is left out never makes the schema stricter;
-//! translating the result again changes nothing; the work and the result are bounded.
+//! In: a schema of a stranger. Out: the same in 2020-12 without what cannot be enforced, and a
+//! warning for each such part.
+//! Invariants: references are `$ref` with a JSON pointer into the result; what is left out never
+//! makes the schema stricter; translating the result again changes nothing; the work and the result
+//! are bounded.
 //! Source: docs/contract.md, section 4; JSON Schema drafts 4, 6, 7, 2019-09 and 2020-12.
 
 use std::collections::{BTreeMap, HashMap};
@@ -35,7 +37,8 @@ pub(crate) struct Translated {
 /// Translates a schema.
 ///
 /// # Errors
-/// A reference leads out of the schema or names no part of it, or the result would be too large: where, and the problem.
+/// A reference leads out of the schema or names no part of it, or the result would be too large:
+/// where, and the problem.
 pub(crate) fn translate(schema: &Value) -> Result<Translated, String> {
     let mut warnings = Vec::new();
     let mut draft = Draft::Draft202012;
@@ -98,7 +101,8 @@ struct Link<'a> {
 
 struct Writer<'a> {
     index: Index<'a>,
-    /// The pointers of what is in the result. A schema stands there once for each scope that it is reached in.
+    /// The pointers of what is in the result. A schema stands there once for each scope that it is
+    /// reached in.
     written: HashMap<(At<'a>, Scope<'a>), String>,
     links: Vec<Link<'a>>,
     warnings: Vec<(String, String)>,

@@ -1,7 +1,8 @@
 //! `uniqueItems`, in time that grows as the value does.
 //!
-//! The validator's own check compares items with each other where their hashes meet, and the author of a value can make
-//! all of them meet. Here the hash covers the whole item, under a secret random key.
+//! The validator's own check compares items with each other where their hashes meet, and the author
+//! of a value can make all of them meet. Here the hash covers the whole item, under a secret random
+//! key.
 
 use std::collections::HashSet;
 

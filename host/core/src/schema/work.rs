@@ -1,8 +1,8 @@
 //! How much work a schema can cause.
 //!
-//! A schema comes from a stranger, and checking a value can be exponential in the value's depth: two alternatives that
-//! both refer back to the whole visit a node at depth `d` 2^d times. So what the busiest place of each depth costs is
-//! counted before, and a value is measured by depth too.
+//! A schema comes from a stranger, and checking a value can be exponential in the value's depth:
+//! two alternatives that both refer back to the whole visit a node at depth `d` 2^d times. So what
+//! the busiest place of each depth costs is counted before, and a value is measured by depth too.
 //! Not here: how a value is measured ([`measure`](super::measure)).
 
 use std::collections::HashMap;
@@ -15,7 +15,8 @@ use crate::defence::{Defence, stands};
 use crate::json::MAX_DEPTH;
 use crate::refusal::{Fault, FaultKind};
 
-/// Size of a schema as text, in bytes. Models get the schema with every request: a larger one is no use to anybody.
+/// Size of a schema as text, in bytes. Models get the schema with every request: a larger one is no
+/// use to anybody.
 pub(super) const MAX_BYTES: usize = 64 << 10;
 /// Subschemas of a schema.
 const MAX_SUBSCHEMAS: usize = 2_000;
@@ -23,7 +24,8 @@ const MAX_SUBSCHEMAS: usize = 2_000;
 const MAX_CHAIN: usize = 400;
 /// Steps that one check may cost: some 10 ns each, 50 ms in all.
 const BUDGET: u64 = 4_000_000;
-/// Steps of `unevaluatedProperties` and `unevaluatedItems` over a whole schema: compiling makes a copy for each.
+/// Steps of `unevaluatedProperties` and `unevaluatedItems` over a whole schema: compiling makes a
+/// copy for each.
 const MAX_MARKS: u64 = 20_000;
 
 /// Keywords whose subschemas look at the same place again.
@@ -44,14 +46,16 @@ const INSIDE_MAP: [&str; 2] = ["properties", "patternProperties"];
 /// Keywords that ask what all others at a place have looked at: to know it, those look again.
 const MARKING: [&str; 2] = ["unevaluatedItems", "unevaluatedProperties"];
 
-/// Patterns of a schema, and bytes of text that a check may match with patterns: one may take microseconds a byte.
+/// Patterns of a schema, and bytes of text that a check may match with patterns: one may take
+/// microseconds a byte.
 const MAX_PATTERNS: u64 = 200;
 const PATTERN_BUDGET: u64 = 1 << 20;
 /// Steps up to which every fault is looked for: each may leave a few hundred bytes of error behind.
 const ERROR_BUDGET: u64 = 50_000;
 /// What it costs to divide by a fraction, which is done exactly.
 const FRACTION: usize = 512;
-/// Names of declared members that are compared in a step, and how many are, before they are looked up instead.
+/// Names of declared members that are compared in a step, and how many are, before they are looked
+/// up instead.
 const NAMES: usize = 8;
 const COMPARED: usize = 40;
 /// What it costs to write and hash a node, to tell whether an item is unique.
@@ -220,7 +224,8 @@ impl<'a> Count<'a> {
         Ok(total)
     }
 
-    /// To tell what a subschema looks at, what is in place checks again, and then tells what it looks at.
+    /// To tell what a subschema looks at, what is in place checks again, and then tells what it
+    /// looks at.
     fn marked(&mut self, schema: &'a Value, depth: usize) -> Result<Cost, String> {
         let Value::Object(keywords) = schema else { return Ok(Cost::default()) };
         // Each of the places inside is noted.

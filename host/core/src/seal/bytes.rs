@@ -1,7 +1,8 @@
 //! Seals bytes that a server sends through a client, beside a question or apart from one.
 //!
-//! In: bytes. Out: a text that only this key can make and read; later, from that text, the bytes, or a [`ResumeFault`]. Form: as
-//! that of a question's state, with `tb1.`: the principal's fingerprint, the time of expiry, and the bytes.
+//! In: bytes. Out: a text that only this key can make and read; later, from that text, the bytes,
+//! or a [`ResumeFault`]. Form: as that of a question's state, with `tb1.`: the principal's
+//! fingerprint, the time of expiry, and the bytes.
 
 use super::{
     Defence, FINGERPRINT_BYTES, Fingerprint, ResumeFault, Sealer, millis, of_text, stands,
@@ -11,8 +12,8 @@ use super::{
 const PREFIX: &str = "tb1.";
 
 impl Sealer {
-    /// Seals bytes for the principal that the sealer is [bound to](Self::bound_to). They can be opened until the lifetime is
-    /// over. None if the system has no randomness.
+    /// Seals bytes for the principal that the sealer is [bound to](Self::bound_to). They can be
+    /// opened until the lifetime is over. None if the system has no randomness.
     ///
     /// ```
     /// use toolcell::Sealer;
@@ -34,7 +35,8 @@ impl Sealer {
     /// Opens what [`seal_bytes`](Self::seal_bytes) made.
     ///
     /// # Errors
-    /// [`ResumeFault::Tampered`], [`ResumeFault::Expired`], and [`ResumeFault::Foreign`] for another principal.
+    /// [`ResumeFault::Tampered`], [`ResumeFault::Expired`], and [`ResumeFault::Foreign`] for
+    /// another principal.
     pub fn open_bytes(&self, sealed: &str) -> Result<Vec<u8>, ResumeFault> {
         let plain = self.decrypt(PREFIX, sealed).ok_or(ResumeFault::Tampered)?;
         let (holder, rest) =

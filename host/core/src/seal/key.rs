@@ -1,8 +1,9 @@
 //! The sealing key that is kept in a directory.
 //!
-//! In: a directory. Out: the 32 bytes of its file `resume.key`, which are made when they are not there.
-//! Invariants: never a key that another user could have read or written; no process sees a key half written; of processes
-//! that make one at the same time all go on with the same.
+//! In: a directory. Out: the 32 bytes of its file `resume.key`, which are made when they are not
+//! there.
+//! Invariants: never a key that another user could have read or written; no process sees a key half
+//! written; of processes that make one at the same time all go on with the same.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};

@@ -124,7 +124,8 @@ fn it_opens_in_time_only() {
         .with_clock(move || UNIX_EPOCH + Duration::from_millis(clock.load(Ordering::Relaxed)));
     let arguments = json!({});
     let sealed = seal(&sealer, &origin(&arguments), None).unwrap();
-    // Twice within its time, and no more after it; another lifetime changes nothing for what is sealed already.
+    // Twice within its time, and no more after it; another lifetime changes nothing for what is
+    // sealed already.
     for (passed, expected) in [
         (0, Ok(None)),
         (59_999, Ok(None)),

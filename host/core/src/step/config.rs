@@ -1,7 +1,8 @@
 //! The configuration of steps: timeout and thresholds.
 //!
-//! In: the embedder's settings, or variables that it has read. Out: [`StepConfig`]. Invariants: the timeout is never
-//! below its minimum; nothing here reads the environment. Source: docs/contract.md, section 6.
+//! In: the embedder's settings, or variables that it has read. Out: [`StepConfig`]. Invariants: the
+//! timeout is never below its minimum; nothing here reads the environment. Source:
+//! docs/contract.md, section 6.
 
 use std::time::Duration;
 
@@ -10,21 +11,23 @@ use crate::error::Error;
 
 /// Timeout of a step's call. Source: docs/contract.md, section 6.
 pub const DEFAULT_STEP_TIMEOUT: Duration = Duration::from_secs(300);
-/// The smallest timeout of a step. With a shorter one, tools that use the network would fail by chance. Source:
-/// docs/contract.md, section 6.
+/// The smallest timeout of a step. With a shorter one, tools that use the network would fail by
+/// chance. Source: docs/contract.md, section 6.
 pub const MIN_STEP_TIMEOUT: Duration = Duration::from_secs(10);
-/// The environment variable that sets the timeout, in whole milliseconds. Source: docs/contract.md, section 6.
+/// The environment variable that sets the timeout, in whole milliseconds. Source: docs/contract.md,
+/// section 6.
 pub const STEP_TIMEOUT_VARIABLE: &str = "TOOL_EXECUTION_TIMEOUT_MS";
 /// Iterations of a turn after which tools are told to mention how the user can stop it.
 pub const DEFAULT_SOFT_WARN_AT: u32 = 20;
-/// Errors in a row that a turn survives. A model that did not react to five of them will not react to a sixth.
+/// Errors in a row that a turn survives. A model that did not react to five of them will not react
+/// to a sixth.
 pub const DEFAULT_MAX_ERRORS: u32 = 5;
 
 /// The configuration of steps.
 ///
 /// # Defaults
-/// [`DEFAULT_STEP_TIMEOUT`], [`DEFAULT_SOFT_WARN_AT`], [`DEFAULT_MAX_ERRORS`], [`DEFAULT_STOP_GRACE`], as many calls at
-/// the same time as a run makes.
+/// [`DEFAULT_STEP_TIMEOUT`], [`DEFAULT_SOFT_WARN_AT`], [`DEFAULT_MAX_ERRORS`],
+/// [`DEFAULT_STOP_GRACE`], as many calls at the same time as a run makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepConfig {
     pub(super) timeout: Duration,
@@ -47,8 +50,8 @@ impl Default for StepConfig {
 }
 
 impl StepConfig {
-    /// The defaults, changed by the environment variables that `variable` looks up. A variable that is absent or blank
-    /// changes nothing.
+    /// The defaults, changed by the environment variables that `variable` looks up. A variable that
+    /// is absent or blank changes nothing.
     ///
     /// # Errors
     /// [`Error::is_options`] if [`STEP_TIMEOUT_VARIABLE`] is not a whole number of milliseconds.
@@ -69,8 +72,9 @@ impl StepConfig {
         }
     }
 
-    /// Sets the timeout of each step's call. A value below [`MIN_STEP_TIMEOUT`] is raised to it, with a warning in the
-    /// log. To tighten the limits of one turn, set its [`limits`](crate::Turn::limits).
+    /// Sets the timeout of each step's call. A value below [`MIN_STEP_TIMEOUT`] is raised to it,
+    /// with a warning in the log. To tighten the limits of one turn, set its
+    /// [`limits`](crate::Turn::limits).
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         if timeout < MIN_STEP_TIMEOUT {
@@ -80,7 +84,8 @@ impl StepConfig {
         self
     }
 
-    /// Sets the iteration of a turn from which on tools are told to mention how the user can stop it.
+    /// Sets the iteration of a turn from which on tools are told to mention how the user can stop
+    /// it.
     #[must_use]
     pub fn with_soft_warn_at(mut self, iteration: u32) -> Self {
         self.soft_warn_at = iteration;
@@ -101,7 +106,8 @@ impl StepConfig {
         self
     }
 
-    /// Sets how many tools [`Stepper::step_all`](crate::Stepper::step_all) runs at the same time; at least one.
+    /// Sets how many tools [`Stepper::step_all`](crate::Stepper::step_all) runs at the same time;
+    /// at least one.
     ///
     /// # Defaults
     /// As many as there are calls, at most two per core.

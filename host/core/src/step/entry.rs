@@ -1,7 +1,8 @@
 //! The history entry of a step: the call and its response.
 //!
-//! In: how a call ended. Out: a [`HistoryEntry`]. Invariants: an entry always has both; if the result cannot be
-//! encoded, the response says so. Source: docs/contract.md, section 6, stages 4 and 9.
+//! In: how a call ended. Out: a [`HistoryEntry`]. Invariants: an entry always has both; if the
+//! result cannot be encoded, the response says so. Source: docs/contract.md, section 6, stages 4
+//! and 9.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,10 +23,12 @@ use crate::tool_error::ToolError;
 /// A call and its response.
 ///
 /// # Shape
-/// As JSON: `{"functionCall": {"id"?, "name", "args"}, "functionResponse": {"id"?, "name", "response": {"result"}}}`. Beside
-/// these two, where there is something to say: `is_error` (the response is a failure), `message` (a line for a person),
-/// `media` (`[{"type", "mimeType", "bytes"}]`, what images and sounds there are), `parts` (all content beside the result),
-/// `halted` (why the loop is not to go on), `attributes` and `extensions`. The loop reads those; the model gets the two.
+/// As JSON: `{"functionCall": {"id"?, "name", "args"}, "functionResponse": {"id"?, "name",
+/// "response": {"result"}}}`. Beside these two, where there is something to say: `is_error` (the
+/// response is a failure), `message` (a line for a person), `media` (`[{"type", "mimeType",
+/// "bytes"}]`, what images and sounds there are), `parts` (all content beside the result), `halted`
+/// (why the loop is not to go on), `attributes` and `extensions`. The loop reads those; the model
+/// gets the two.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct HistoryEntry {
@@ -33,7 +36,8 @@ pub struct HistoryEntry {
     pub id: Option<String>,
     /// The tool's name, as the model wrote it.
     pub name: String,
-    /// The arguments: an object as the model wrote it. It is empty if they exceed the limit for arguments.
+    /// The arguments: an object as the model wrote it. It is empty if they exceed the limit for
+    /// arguments.
     pub args: Json,
     /// What the model gets.
     pub response: FunctionResponse,
@@ -41,8 +45,8 @@ pub struct HistoryEntry {
     pub message: Option<String>,
     /// Images and other content beside the result.
     pub parts: Vec<Part>,
-    /// Set if the loop must stop: a question for a person, a halt by the handler, or a failure under a policy that
-    /// halts.
+    /// Set if the loop must stop: a question for a person, a halt by the handler, or a failure
+    /// under a policy that halts.
     pub halted: Option<Halted>,
     /// Free metadata of the tool's definition.
     pub attributes: BTreeMap<String, Value>,
@@ -53,8 +57,8 @@ pub struct HistoryEntry {
 /// What the model gets.
 ///
 /// # Shape
-/// As JSON: `{"result": …}`, with the value, with `{"error", "data"?}`, or with `{"status", "functionName",
-/// "allowedToolNames"}` for a tool that is closed in this turn.
+/// As JSON: `{"result": …}`, with the value, with `{"error", "data"?}`, or with `{"status",
+/// "functionName", "allowedToolNames"}` for a tool that is closed in this turn.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FunctionResponse {
     /// Success.
@@ -69,8 +73,8 @@ pub enum FunctionResponse {
         /// More of it, in the handler's own form.
         data: Option<Json>,
     },
-    /// The tool was not dispatched, because deliberate mode does not allow it in this turn. Source: docs/contract.md,
-    /// section 6, stage 4.
+    /// The tool was not dispatched, because deliberate mode does not allow it in this turn. Source:
+    /// docs/contract.md, section 6, stage 4.
     Blocked {
         /// `blocked_by_deliberate_tool_mode`.
         status: &'static str,
@@ -81,11 +85,13 @@ pub enum FunctionResponse {
     },
 }
 
-/// The status of a tool that deliberate mode keeps closed. Source: docs/contract.md, section 6, stage 4.
+/// The status of a tool that deliberate mode keeps closed. Source: docs/contract.md, section 6,
+/// stage 4.
 pub(super) const BLOCKED: &str = "blocked_by_deliberate_tool_mode";
 
 impl FunctionResponse {
-    /// What the model gets of a result, and the failure if it is one: an encoder that fails makes any result one.
+    /// What the model gets of a result, and the failure if it is one: an encoder that fails makes
+    /// any result one.
     pub(super) fn of(result: &CallResult, encoder: Option<&Fenced>) -> (Self, Option<Failure>) {
         let value = match result {
             CallResult::Outcome(Outcome::Ok(output)) => {
@@ -125,7 +131,8 @@ impl FunctionResponse {
     /// A failure as the encoder puts it, or in its own words where there is none or it fails too.
     pub(super) fn failed(failure: &Failure, encoder: Option<&Fenced>) -> Self {
         if let Some(Ok(encoded)) = encoder.map(|encoder| encoder.encode(Said::Failure(failure))) {
-            // The usual object stands in the response as it is, so that the model reads the text that a run would give it.
+            // The usual object stands in the response as it is, so that the model reads the text
+            // that a run would give it.
             return match serde_json::from_str(&encoded) {
                 Ok(Encoded { error, data }) => Self::Error { error, data },
                 Err(_) => Self::error(encoded),
@@ -166,9 +173,9 @@ fn text(text: impl Into<String>) -> Json {
 
 impl HistoryEntry {
     /// The response as a message, as a run makes it, for a loop that talks to its model in a
-    /// [`Provider`](crate::Provider)'s format: a string as it is, everything else as JSON, a failure as `{"error",
-    /// "data"?}`. If the provider sent no id, the message's id is empty. Its `end_turn` is always false: see
-    /// [`Step::History`](crate::Step::History).
+    /// [`Provider`](crate::Provider)'s format: a string as it is, everything else as JSON, a
+    /// failure as `{"error", "data"?}`. If the provider sent no id, the message's id is empty. Its
+    /// `end_turn` is always false: see [`Step::History`](crate::Step::History).
     #[must_use]
     pub fn message(&self) -> Message {
         let (id, name) = (self.id.clone().unwrap_or_default(), self.name.clone());
@@ -205,8 +212,8 @@ impl HistoryEntry {
         }
     }
 
-    /// The entry of a call that a tool answered so, and whether the model need not speak after it. `said` is what the handler
-    /// said, where that is no failure.
+    /// The entry of a call that a tool answered so, and whether the model need not speak after it.
+    /// `said` is what the handler said, where that is no failure.
     pub(super) fn answered(
         judged: Judged,
         tool: &Tool,

@@ -14,7 +14,8 @@ use crate::json::needed;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Step {
-    /// Ask the model again: the result was put into its context, and this call gets no history entry.
+    /// Ask the model again: the result was put into its context, and this call gets no history
+    /// entry.
     Restart,
     /// End the turn.
     Abort {
@@ -25,11 +26,12 @@ pub enum Step {
     History {
         /// The tool, as the model called it.
         name: String,
-        /// Whether the call succeeded. A question and a halt count as success. A result that could not be encoded does
-        /// not, and neither does a failure that a policy replaced by a value.
+        /// Whether the call succeeded. A question and a halt count as success. A result that could
+        /// not be encoded does not, and neither does a failure that a policy replaced by a value.
         success: bool,
-        /// Whether the turn can end without another answer of the model: the tool said so, a person is asked, or the
-        /// handler or the policy halts the loop. The entry's `halted` tells which, except for the first.
+        /// Whether the turn can end without another answer of the model: the tool said so, a person
+        /// is asked, or the handler or the policy halts the loop. The entry's `halted` tells which,
+        /// except for the first.
         end_turn: bool,
         /// The call and its response.
         entry: Box<HistoryEntry>,
@@ -68,7 +70,8 @@ pub enum StepEvent {
     },
 }
 
-/// The members of every kind of step. Read as they are, since text that is kept (`Json`) cannot be read from a buffer.
+/// The members of every kind of step. Read as they are, since text that is kept (`Json`) cannot be
+/// read from a buffer.
 #[derive(Deserialize)]
 struct Written {
     kind: Kind,

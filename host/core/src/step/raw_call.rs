@@ -1,8 +1,8 @@
 //! A call as a model sent it, before it is checked.
 //!
-//! In: a provider's payload, or a [`ToolCall`]. Out: a [`ToolCall`], and what is wrong with its arguments; or
-//! [`Malformed`] for a call that cannot be answered. Invariants: a missing id stays missing. Source: docs/contract.md,
-//! section 6, stage 1.
+//! In: a provider's payload, or a [`ToolCall`]. Out: a [`ToolCall`], and what is wrong with its
+//! arguments; or [`Malformed`] for a call that cannot be answered. Invariants: a missing id stays
+//! missing. Source: docs/contract.md, section 6, stage 1.
 
 use serde_json::{Map, Value};
 
@@ -12,10 +12,10 @@ use crate::json::{Json, JsonFault, check, or_empty_object};
 /// A call as a model sent it, before it is checked.
 ///
 /// # Shape
-/// From JSON: `{"id"?, "name", "args" | "arguments"}`. The arguments are an object or the JSON text of one. Missing
-/// arguments, `null` and blank text count as `{}`, which is what providers send for a tool without parameters. Other
-/// arguments are refused in a message to the model; without an id, they end the turn
-/// ([`AbortStatus::Error`](crate::AbortStatus::Error)).
+/// From JSON: `{"id"?, "name", "args" | "arguments"}`. The arguments are an object or the JSON text
+/// of one. Missing arguments, `null` and blank text count as `{}`, which is what providers send for
+/// a tool without parameters. Other arguments are refused in a message to the model; without an id,
+/// they end the turn ([`AbortStatus::Error`](crate::AbortStatus::Error)).
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RawCall {
@@ -37,10 +37,12 @@ impl RawCall {
         self
     }
 
-    /// The call, if it is one. Text that is longer than `limit` bytes is not read. The executor refuses that, and arguments that
-    /// are not an object, in words for the model; the history shows empty arguments then.
+    /// The call, if it is one. Text that is longer than `limit` bytes is not read. The executor
+    /// refuses that, and arguments that are not an object, in words for the model; the history
+    /// shows empty arguments then.
     ///
-    /// A call without a name, or with wrong arguments and without an id, is none: no answer would reach the model's call.
+    /// A call without a name, or with wrong arguments and without an id, is none: no answer would
+    /// reach the model's call.
     pub(super) fn judged(self, limit: u64) -> Result<Judged, Malformed> {
         let Some(name) = self.name.filter(|name| !name.trim().is_empty()) else {
             return Err(Malformed::NoName);

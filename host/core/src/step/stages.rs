@@ -259,7 +259,8 @@ impl Stepper {
         }
     }
 
-    /// The end of every step that has an entry: errors are counted, and too many in a row end the turn.
+    /// The end of every step that has an entry: errors are counted, and too many in a row end the
+    /// turn.
     fn record(
         &self,
         entry: Box<HistoryEntry>,

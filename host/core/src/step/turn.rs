@@ -1,7 +1,8 @@
 //! The state of an agent loop between its steps.
 //!
-//! In: settings of the loop. Out: [`Turn`], which each step reads and updates. Invariants: no update spans an await, so
-//! a dropped step leaves a consistent turn. Source: docs/contract.md, section 6.
+//! In: settings of the loop. Out: [`Turn`], which each step reads and updates. Invariants: no
+//! update spans an await, so a dropped step leaves a consistent turn. Source: docs/contract.md,
+//! section 6.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::call::{AbortSignal, CallContext};
 use crate::limits::Limits;
 
-/// Further turns in which a tool stays allowed after a success in deliberate mode, so that a user can ask for the same
-/// again.
+/// Further turns in which a tool stays allowed after a success in deliberate mode, so that a user
+/// can ask for the same again.
 pub const DEFAULT_CONTEXT_TURNS: u32 = 2;
 
 /// One turn of an agent loop: everything between a person's message and the model's final answer.
@@ -19,16 +20,17 @@ pub const DEFAULT_CONTEXT_TURNS: u32 = 2;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Turn {
-    /// Ids, tenant and metadata for every call of the turn. Its `resume` is ignored, because an answer belongs to one
-    /// call: see [`RawCall::with_resume`](crate::RawCall::with_resume).
+    /// Ids, tenant and metadata for every call of the turn. Its `resume` is ignored, because an
+    /// answer belongs to one call: see [`RawCall::with_resume`](crate::RawCall::with_resume).
     pub context: CallContext,
     /// The user's language. Tools get it as the context's extension `locale`, a JSON string.
     pub locale: Option<String>,
     /// The rounds that the loop has made, counted by the loop. From
-    /// [`StepConfig::with_soft_warn_at`](crate::StepConfig::with_soft_warn_at) on, tools get the context's extension
-    /// `show_kill_hint`, which is `true`; before, it is absent.
+    /// [`StepConfig::with_soft_warn_at`](crate::StepConfig::with_soft_warn_at) on, tools get the
+    /// context's extension `show_kill_hint`, which is `true`; before, it is absent.
     pub iteration: u32,
-    /// Limits of each call, for example the time that is left for the turn. They only tighten the executor's limits.
+    /// Limits of each call, for example the time that is left for the turn. They only tighten the
+    /// executor's limits.
     pub limits: Limits,
     /// Stops the turn. Give a clone of it to the code behind the stop button.
     pub abort: AbortSignal,
@@ -39,8 +41,9 @@ pub struct Turn {
     windows: BTreeMap<String, u32>,
 }
 
-/// Deliberate mode: a tool stays allowed for some turns after a success, and triggers are reported. With a list of
-/// allowed tools, only these and the ones that stay allowed can be called; without a list, every tool.
+/// Deliberate mode: a tool stays allowed for some turns after a success, and triggers are reported.
+/// With a list of allowed tools, only these and the ones that stay allowed can be called; without a
+/// list, every tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Deliberate {
@@ -135,8 +138,9 @@ impl Turn {
         self
     }
 
-    /// Begins the next turn: iterations and errors count from zero, tools stay allowed for one turn less, and there is
-    /// a new [`abort`](Self::abort) signal, because a stop applies to one turn. Everything else stays.
+    /// Begins the next turn: iterations and errors count from zero, tools stay allowed for one turn
+    /// less, and there is a new [`abort`](Self::abort) signal, because a stop applies to one turn.
+    /// Everything else stays.
     pub fn next_turn(&mut self) {
         (self.iteration, self.errors, self.abort) = (0, 0, AbortSignal::new());
         self.windows.retain(|_, left| {
@@ -159,8 +163,8 @@ impl Turn {
             .is_none_or(|allowed| allowed.contains(name) || self.windows.contains_key(name))
     }
 
-    /// If there is a list of allowed tools, the tools that can be called: those of the list and those that stay
-    /// allowed.
+    /// If there is a list of allowed tools, the tools that can be called: those of the list and
+    /// those that stay allowed.
     #[must_use]
     pub fn allowed_names(&self) -> Option<BTreeSet<&str>> {
         Some(self.allow_list()?.iter().chain(self.windows.keys()).map(String::as_str).collect())

@@ -11,7 +11,8 @@ pub(super) const DAMAGED: &str = "restore the store from a copy, or move it away
 pub(super) const OTHER_VERSION: &str = "use the version of toolcell that wrote the store, or move it away to begin with an empty one; the file was not changed";
 const UNUSABLE: &str = "make room on the disk, correct its permissions, or end the process that keeps the file locked, and try \
                         again; the data stored before is intact";
-/// What SQLite calls a failed extension of its shared memory: there is no room for it. Source: SQLite, `sqlite3.h`.
+/// What SQLite calls a failed extension of its shared memory: there is no room for it. Source:
+/// SQLite, `sqlite3.h`.
 const NO_ROOM_TO_SHARE: i32 = 4874;
 
 /// An operation that others held up for longer than there was patience.

@@ -1,9 +1,9 @@
 //! The file of a database, and its directory.
 //!
 //! In: a directory. Out: the path of the file, without links, which is made when it is not there.
-//! Invariants: never a file that another user could have read or written; no process sees a file half made, also when the
-//! one that makes it is killed. A file that is in use is looked at and never opened here: to close it would give up every
-//! lock that this process has on it.
+//! Invariants: never a file that another user could have read or written; no process sees a file
+//! half made, also when the one that makes it is killed. A file that is in use is looked at and
+//! never opened here: to close it would give up every lock that this process has on it.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,7 +19,8 @@ const OTHER_DIRECTORY: &str = "use a directory that you own and that no other us
 const DOUBTFUL: &str =
     "see who wrote it; make it yours with mode 600 if you trust it, or move it away";
 
-/// Sees to it that there is a file which is this user's alone. A new one gets its content from `fill`, and then its name.
+/// Sees to it that there is a file which is this user's alone. A new one gets its content from
+/// `fill`, and then its name.
 pub(super) fn secure(
     dir: &Path,
     fill: impl FnOnce(&Path) -> Result<(), Error>,

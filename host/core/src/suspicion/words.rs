@@ -1,8 +1,8 @@
 //! The patterns: of texts in lower case with single blanks.
 //!
-//! Each stands for a family of published attacks. Together they name 5 of 872 definitions of real tools, and 62 of 200
-//! poisoned ones whose author did not know them: most of those that hide something or set it apart, hardly one that is
-//! politely put. More patterns named more of both.
+//! Each stands for a family of published attacks. Together they name 5 of 872 definitions of real
+//! tools, and 62 of 200 poisoned ones whose author did not know them: most of those that hide
+//! something or set it apart, hardly one that is politely put. More patterns named more of both.
 
 use super::SuspicionKind::{self, Disguised, Encoded, Overriding, Prying, Secretive, Steering};
 

@@ -19,17 +19,20 @@ pub struct Raised {
     /// The limit that the cell had reached before, if any: usually the cause of the trap.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitHit>,
-    /// The tool's functions, innermost first: at most 24, with at most 120 plain characters each. Rust names are demangled.
-    /// Functions of the Rust standard library and of the guest SDK are left out. A function without a name is `func[INDEX]`:
-    /// in Rust, `strip = "debuginfo"` in the profile keeps the names.
+    /// The tool's functions, innermost first: at most 24, with at most 120 plain characters each.
+    /// Rust names are demangled. Functions of the Rust standard library and of the guest SDK are
+    /// left out. A function without a name is `func[INDEX]`: in Rust, `strip = "debuginfo"` in the
+    /// profile keeps the names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backtrace: Vec<String>,
-    /// The positions of all functions on the stack, innermost first: at most 24. Functions of adapters are left out. Where
-    /// the component has debug information, their source lines can be found.
+    /// The positions of all functions on the stack, innermost first: at most 24. Functions of
+    /// adapters are left out. Where the component has debug information, their source lines can be
+    /// found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frames: Vec<Frame>,
-    /// The text of the panic: of a Rust guest from `panicked at` on, of another guest the last lines on its standard error,
-    /// of a native handler the panic's message. At most 2 KiB of a guest.
+    /// The text of the panic: of a Rust guest from `panicked at` on, of another guest the last
+    /// lines on its standard error, of a native handler the panic's message. At most 2 KiB of a
+    /// guest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panic_message: Option<String>,
     /// The standard output of a command until then. Bytes that are no UTF-8 are shown as U+FFFD.
@@ -109,12 +112,13 @@ pub enum RaisedKind {
     OtherTrap,
     /// The cell could not be set up within its limits.
     LimitAtStart,
-    /// A host function rejected the guest's request: it exceeds a limit (see `limit`), or it is invalid, for example with
-    /// an unknown handle.
+    /// A host function rejected the guest's request: it exceeds a limit (see `limit`), or it is
+    /// invalid, for example with an unknown handle.
     HostCall,
     /// A native handler panicked.
     NativePanic,
-    /// The host panicked while it ran the tool, or its engine found a bug in itself. Details are in the host's log only.
+    /// The host panicked while it ran the tool, or its engine found a bug in itself. Details are in
+    /// the host's log only.
     HostPanic,
 }
 
@@ -161,7 +165,8 @@ pub enum LimitKind {
     TableElements,
     /// Calls from the guest into the host.
     HostCalls,
-    /// Bytes that the host holds for the cell between calls into the host: requests, streams, listings.
+    /// Bytes that the host holds for the cell between calls into the host: requests, streams,
+    /// listings.
     HostBytes,
     /// Files and directories that cells have open.
     OpenFiles,

@@ -59,7 +59,8 @@ impl InWorker {
             tokio::select! {
                 biased;
                 told = asking.told.recv() => match told {
-                    // The embedder's observers may take their time: it is this call's, and no other's.
+                    // The embedder's observers may take their time: it is this call's, and no
+                    // other's.
                     Some(Told::Started) => invocation.open(),
                     Some(Told::Said(said)) => invocation.events.emit(|| said.event(invocation.call.id.clone())),
                     Some(Told::End(reply)) => return reply,
@@ -70,7 +71,8 @@ impl InWorker {
                     keeper.book().abort(number);
                     keeper.wake();
                 }
-                // What no child has had by then never ran, and is not late but refused, as when it waits for a cell.
+                // What no child has had by then never ran, and is not late but refused, as when it
+                // waits for a cell.
                 () = clock::reached(invocation.deadline()), if !is_late => {
                     is_late = true;
                     let ended = keeper.book().refuse_waiting(number);
@@ -97,7 +99,8 @@ fn died() -> CallResult {
     CallResult::ToolError(ToolError::HandlerExit(Exit::Died))
 }
 
-/// Adds what the child's part of the call used to its receipt, and tells how much fuel was spent before.
+/// Adds what the child's part of the call used to its receipt, and tells how much fuel was spent
+/// before.
 fn note(invocation: &Invocation, usage: Usage) -> u64 {
     let meter = &invocation.meter;
     let (fuel, host_calls) = (meter.fuel.load(Relaxed), meter.host_calls.load(Relaxed));

@@ -1,8 +1,9 @@
 //! What a worker process was asked, and what is still to be handed to it.
 //!
 //! Pure: the time comes from outside, and the holder of the lock waits for nothing.
-//! Invariants: a question is handed over once, and once more only after its child died and where its tool may be called
-//! twice; each has one end. Nothing of an asker's is run or dropped in here: it goes out, to code that has let go of the lock.
+//! Invariants: a question is handed over once, and once more only after its child died and where
+//! its tool may be called twice; each has one end. Nothing of an asker's is run or dropped in here:
+//! it goes out, to code that has let go of the lock.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -26,16 +27,19 @@ const MAX_OPEN: usize = 10_000;
 const FIRST_REST: Duration = Duration::from_millis(100);
 /// The longest: what is wrong for so long is not over sooner.
 const LONGEST_REST: Duration = Duration::from_secs(30);
-/// Deaths with a call of the same tool under way, after which that tool is not called any more: one may be chance, and who
-/// is merely there as others die gets an answer in between.
+/// Deaths with a call of the same tool under way, after which that tool is not called any more: one
+/// may be chance, and who is merely there as others die gets an answer in between.
 const DEATHS: u32 = 3;
 /// A rest from which on calls are refused instead of waiting for its end.
 const REFUSING: Duration = Duration::from_secs(1);
-/// Bytes of progress, or of what the host has to say, about one call, before the rest is left out: no tool says so much.
+/// Bytes of progress, or of what the host has to say, about one call, before the rest is left out:
+/// no tool says so much.
 const NEWS: u64 = 8 << 20;
-/// Bytes that one of those counts for beside its text: about what it takes to keep it until it is heard.
+/// Bytes that one of those counts for beside its text: about what it takes to keep it until it is
+/// heard.
 const NEWS_COST: u64 = 64;
-/// The same of a line of the tool's: what it costs of its log limit, so that what the child let through comes through.
+/// The same of a line of the tool's: what it costs of its log limit, so that what the child let
+/// through comes through.
 const LINE_COST: u64 = 1;
 
 /// What an asker is told, in this order: any number of the first two, and one end.
@@ -94,7 +98,8 @@ struct Open {
     asker: Option<Asker>,
 }
 
-/// Who waits. Holds what is the embedder's, as the sink of its events is: not to be dropped while the book is locked.
+/// Who waits. Holds what is the embedder's, as the sink of its events is: not to be dropped while
+/// the book is locked.
 pub(super) struct Asker {
     invocation: Arc<Invocation>,
     ear: UnboundedSender<Told>,
@@ -105,7 +110,8 @@ pub(super) struct Asker {
 pub(super) struct Ended(Option<(Asker, Reply)>);
 
 impl Ended {
-    /// Tells who asked. Not under the book's lock: what wakes up, and what is let go of, is the embedder's.
+    /// Tells who asked. Not under the book's lock: what wakes up, and what is let go of, is the
+    /// embedder's.
     pub(super) fn tell(self) {
         // Who left meanwhile does not mind.
         let _ = fenced(|| self.0.map(|(asker, reply)| asker.ear.send(Told::End(reply)).is_ok()));
@@ -199,7 +205,8 @@ impl Book {
         }
     }
 
-    /// No caller waits for it any more. Whether the child has it, and has to give it up; and who waited.
+    /// No caller waits for it any more. Whether the child has it, and has to give it up; and who
+    /// waited.
     pub(super) fn leave(&mut self, number: u64) -> (bool, Option<Asker>) {
         let Some(open) = self.open.get_mut(&number) else { return (false, None) };
         if open.sent {
@@ -273,8 +280,8 @@ impl Book {
         Some(asker.ear.clone())
     }
 
-    /// Who hears what is said of it; absent where the child does not have it or says too much of it. What is left out
-    /// counts as lost log, but for progress.
+    /// Who hears what is said of it; absent where the child does not have it or says too much of
+    /// it. What is left out counts as lost log, but for progress.
     pub(super) fn about(&mut self, number: u64, said: &Said) -> Option<UnboundedSender<Told>> {
         let open = self.open.get_mut(&number).filter(|open| open.sent)?;
         let asker = open.asker.as_ref()?;
@@ -282,7 +289,8 @@ impl Book {
         let (news, meter) = (&mut open.news[kind as usize], &asker.invocation.meter);
         *news = news.saturating_add(bytes);
         let allowed = match kind {
-            // Counted as the tool wrote it: of that a byte may be shown as three, and stand on a line of its own.
+            // Counted as the tool wrote it: of that a byte may be shown as three, and stand on a
+            // line of its own.
             Kind::Log => asker.invocation.limits.log.saturating_mul(4),
             Kind::Progress | Kind::Host => NEWS,
         };
@@ -311,7 +319,8 @@ impl Book {
         Ended(ended.and_then(|open| open.asker).map(|asker| (asker, reply)))
     }
 
-    /// Charges a death to the tools that were at work, and names those for which it was one too many.
+    /// Charges a death to the tools that were at work, and names those for which it was one too
+    /// many.
     fn charge(&mut self) -> Vec<String> {
         let at_work: BTreeSet<_> =
             self.open.values().filter(|open| open.sent).map(|open| open.tool.clone()).collect();
@@ -323,7 +332,8 @@ impl Book {
         charged.collect()
     }
 
-    /// A child died. Ends what it had, but for what may be asked again, and says in its phase when the next one begins.
+    /// A child died. Ends what it had, but for what may be asked again, and says in its phase when
+    /// the next one begins.
     pub(super) fn bury(&mut self, now: Instant) -> Burial {
         if self.phase == Phase::Closed {
             return Burial { ended: Vec::new(), quarantined: Vec::new() };

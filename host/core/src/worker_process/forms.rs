@@ -1,7 +1,7 @@
 //! The crate's words on their way between this process and a worker process.
 //!
-//! Both ends are the same program, so a form is no promise to anybody else. What the types' own JSON leaves out, because it
-//! is for reading, is in these.
+//! Both ends are the same program, so a form is no promise to anybody else. What the types' own
+//! JSON leaves out, because it is for reading, is in these.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;

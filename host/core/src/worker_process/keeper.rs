@@ -1,9 +1,11 @@
 //! Keeps a worker process alive: starts it, speaks with it, and starts the next one when it dies.
 //!
-//! One thread reads what the child says and starts the next; for each child another one writes. The first lives as long as
-//! any child does, because a child of Linux dies with the thread that started it.
-//! Invariants: what no child of ours says ends the child; a child that keeps a call that is over is killed; neither thread
-//! runs what is an embedder's, which may block: askers hear of their calls on their own.
+//! One thread reads what the child says and starts the next; for each child another one writes. The
+//! first lives as long as any child does, because a child of Linux dies with the thread that
+//! started it.
+//! Invariants: what no child of ours says ends the child; a child that keeps a call that is over is
+//! killed; neither thread runs what is an embedder's, which may block: askers hear of their calls
+//! on their own.
 
 use std::io::{self, BufReader};
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
@@ -27,7 +29,8 @@ use crate::spawn;
 
 /// Time for a child to offer its tools: a few language runtimes compile in it on a busy machine.
 const START: Duration = Duration::from_secs(600);
-/// What a child may say of calls that it does not have: a tool's own thread may speak for a moment after its answer.
+/// What a child may say of calls that it does not have: a tool's own thread may speak for a moment
+/// after its answer.
 const MAX_STRAYS: u64 = 10_000;
 
 pub(super) struct Keeper {
@@ -118,8 +121,8 @@ impl Keeper {
         self.child().as_ref().map(|running| running.child.id())
     }
 
-    /// Has one child after the other, until the `WorkerProcess` is closed. The first one's offer, or why there is none, goes to
-    /// the caller that waits for it.
+    /// Has one child after the other, until the `WorkerProcess` is closed. The first one's offer,
+    /// or why there is none, goes to the caller that waits for it.
     pub(super) fn keep(self: &Arc<Self>, first: oneshot::Sender<Result<Vec<Offered>, Error>>) {
         let (mut first, mut known) = (Some(first), None::<Vec<Offered>>);
         for number in 1.. {
@@ -254,7 +257,8 @@ impl Keeper {
         });
     }
 
-    /// The caller of a call does not wait for it any more. The child that runs it is told to stop it.
+    /// The caller of a call does not wait for it any more. The child that runs it is told to stop
+    /// it.
     pub(super) fn leave(self: &Arc<Self>, question: u64) {
         let (was_sent, asker) = self.book().leave(question);
         drop(asker);
@@ -284,7 +288,8 @@ impl Keeper {
         let number = self.child().as_ref().map(|running| running.number);
         match (before, number) {
             (Phase::Serving(_), Some(number)) => {
-                // The timer holds the keeper until then, unlike other timers: no other code would end the child.
+                // The timer holds the keeper until then, unlike other timers: no other code would
+                // end the child.
                 let keeper = Arc::clone(self);
                 let at = Instant::now().checked_add(self.grace);
                 self.timers.spawn(async move {

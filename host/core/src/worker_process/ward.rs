@@ -1,7 +1,9 @@
-//! The worker process of a [`WorkerProcess`](crate::WorkerProcess): runs tools for its parent process.
+//! The worker process of a [`WorkerProcess`](crate::WorkerProcess): runs tools for its parent
+//! process.
 //!
-//! In: calls on standard input. Out: answers on standard output. Invariants: it does not outlive its parent; rules,
-//! limits and middleware of its tools apply here as in any process; every call is answered, or reported as gone.
+//! In: calls on standard input. Out: answers on standard output. Invariants: it does not outlive
+//! its parent; rules, limits and middleware of its tools apply here as in any process; every call
+//! is answered, or reported as gone.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -23,14 +25,15 @@ use crate::signals::survive_file_size_limit;
 use crate::tool::Tool;
 use crate::tool_error::{ReturnRule, ToolError};
 
-/// The worker's side of a [`WorkerProcess`](crate::WorkerProcess). The process must do nothing else: standard input and output belong
-/// to the `Worker`.
+/// The worker's side of a [`WorkerProcess`](crate::WorkerProcess). The process must do nothing
+/// else: standard input and output belong to the `Worker`.
 #[derive(Debug)]
 #[must_use]
 pub struct Worker(());
 
 impl Worker {
-    /// Makes this process end with its parent, and turns core dumps off. Call it first, before tools are loaded.
+    /// Makes this process end with its parent, and turns core dumps off. Call it first, before
+    /// tools are loaded.
     ///
     /// # Errors
     /// [`Error::is_environment`] if the operating system refuses one of the two.
@@ -49,8 +52,9 @@ impl Worker {
         Ok(Self(()))
     }
 
-    /// Tells the parent why there are no tools. [`WorkerProcessBuilder::start`](crate::WorkerProcessBuilder::start) then returns an
-    /// error whose source is this text.
+    /// Tells the parent why there are no tools.
+    /// [`WorkerProcessBuilder::start`](crate::WorkerProcessBuilder::start) then returns an error
+    /// whose source is this text.
     ///
     /// # Errors
     /// An I/O error if the parent has ended.
@@ -59,11 +63,13 @@ impl Worker {
         wire::write(&mut io::stdout().lock(), &frame)
     }
 
-    /// Offers these tools, and answers their calls until the parent ends. Rules, limits and middleware of the tools
-    /// apply. The overlays of tenants, the sealer and the observers are those of the parent's executor.
+    /// Offers these tools, and answers their calls until the parent ends. Rules, limits and
+    /// middleware of the tools apply. The overlays of tenants, the sealer and the observers are
+    /// those of the parent's executor.
     ///
     /// # Errors
-    /// [`Error::is_environment`] if no threads can be started, or if the parent is not a [`WorkerProcess`](crate::WorkerProcess).
+    /// [`Error::is_environment`] if no threads can be started, or if the parent is not a
+    /// [`WorkerProcess`](crate::WorkerProcess).
     pub fn serve(self, tools: impl IntoIterator<Item = Tool>) -> Result<(), Error> {
         serve(tools, io::stdin().lock(), io::stdout())
     }
@@ -146,8 +152,8 @@ impl Speaker {
         wire::frame(news).map(|frame| drop(self.frames.send(frame)))
     }
 
-    /// The same with an answer, which may hold what no tool could send from a cell: it is read as the parent will, who
-    /// would end this process for it.
+    /// The same with an answer, which may hold what no tool could send from a cell: it is read as
+    /// the parent will, who would end this process for it.
     fn answer(&self, news: &News) -> Result<(), BadFrame> {
         let frame = wire::frame(news)?;
         wire::read::<News>(&mut frame.as_slice())?;

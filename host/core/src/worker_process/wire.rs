@@ -1,6 +1,8 @@
-//! What this process and a worker process say to each other: frames, each its length and that much JSON.
+//! What this process and a worker process say to each other: frames, each its length and that much
+//! JSON.
 //!
-//! Invariants: no more of a frame is held than has come; one that is too long ends the conversation before it is read.
+//! Invariants: no more of a frame is held than has come; one that is too long ends the conversation
+//! before it is read.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -72,7 +74,8 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// As of now: time has passed since the call came, and an attempt before it may have used some of its budget.
+    /// As of now: time has passed since the call came, and an attempt before it may have used some
+    /// of its budget.
     pub(super) fn of(number: u64, what: What, invocation: &Invocation) -> Self {
         let mut context = CallContext::clone(&invocation.context);
         let resume = context.resume.take().map(ResumeForm::from);
@@ -98,8 +101,8 @@ impl Asked {
         }
     }
 
-    /// Where the call comes from, and what its tenant and its caller leave of the tool's rights. What cannot be read leaves
-    /// nothing.
+    /// Where the call comes from, and what its tenant and its caller leave of the tool's rights.
+    /// What cannot be read leaves nothing.
     pub(super) fn circumstances(&mut self) -> (CallContext, Option<Overlay>, Option<Overlay>) {
         let mut context = std::mem::take(&mut self.context);
         context.resume = self.resume.take().map(Into::into);
@@ -164,7 +167,8 @@ pub(super) enum Answer {
     NotValidated(#[serde(with = "ErrorForm")] ToolError),
 }
 
-/// What of a call's context the child could not read. An embedder makes it from trees that were not checked.
+/// What of a call's context the child could not read. An embedder makes it from trees that were not
+/// checked.
 pub(super) fn unreadable(context: &CallContext) -> Vec<Fault> {
     let CallContext { metadata, resume, extensions, .. } = context;
     let resume = resume.iter().flat_map(|Resume { answer, state }| {

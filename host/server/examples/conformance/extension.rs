@@ -1,4 +1,5 @@
-//! What the suite wants beside tools of the service: prompts, resources, completion, the log of the protocol and sampling.
+//! What the suite wants beside tools of the service: prompts, resources, completion, the log of the
+//! protocol and sampling.
 #![expect(deprecated, reason = "the suite tests the log and sampling too")]
 
 use serde::de::DeserializeOwned;

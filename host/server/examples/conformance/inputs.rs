@@ -1,5 +1,6 @@
-//! Input that no tool of the service can ask for: of the client's model and its roots, several requests in one result, names of
-//! requests that the suite prescribes, and prompts. A tool asks its user, by one request at a time: `main` has those.
+//! Input that no tool of the service can ask for: of the client's model and its roots, several
+//! requests in one result, names of requests that the suite prescribes, and prompts. A tool asks
+//! its user, by one request at a time: `main` has those.
 
 use serde_json::{Value, json};
 use toolcell_server::mcp::rmcp::model::{
@@ -53,7 +54,8 @@ fn wanted(name: &str, can: &ClientCapabilities) -> Option<(Requests, Option<&'st
     })
 }
 
-/// What comes next. `None`: nothing of this name asks for input. The text is there once all input is.
+/// What comes next. `None`: nothing of this name asks for input. The text is there once all input
+/// is.
 pub(crate) fn next(
     name: &str,
     state: Option<&str>,

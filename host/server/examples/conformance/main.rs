@@ -1,4 +1,5 @@
-//! The fixture of the public MCP conformance suite: the tools, prompts and resources that its scenarios name.
+//! The fixture of the public MCP conformance suite: the tools, prompts and resources that its
+//! scenarios name.
 //!
 //! Prints its URL on one line, and serves until standard input is closed.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a fixture")]
@@ -89,7 +90,8 @@ fn asks(name: &str, schema: Value) -> Tool {
     Tool::native(definition, answer).unwrap()
 }
 
-/// A tool that asks for one field after the other, and says what it got. What it got so far is its state.
+/// A tool that asks for one field after the other, and says what it got. What it got so far is its
+/// state.
 fn in_rounds(name: &str, fields: &'static [(&str, &str, &str)]) -> Tool {
     let definition = Definition::new(name, format!("The fixture {name}.")).unwrap();
     let answer = async move |_: Value, call: Arc<Invocation>| {

@@ -1,10 +1,10 @@
 //! The artifact store on disk.
 //!
-//! Layout: `TENANT/ID` is one artifact: the length of a head (4 bytes, big endian), the head as JSON, the content. `TENANT`
-//! is a digest of the tenant's name, `ID` one of the content.
-//! Invariants: a file gets its name when it is complete and written to the disk, so that what is counted when a store is
-//! opened is what is there; a path is made of digests only; tenants share no file; only files that the store has written are
-//! removed.
+//! Layout: `TENANT/ID` is one artifact: the length of a head (4 bytes, big endian), the head as
+//! JSON, the content. `TENANT` is a digest of the tenant's name, `ID` one of the content.
+//! Invariants: a file gets its name when it is complete and written to the disk, so that what is
+//! counted when a store is opened is what is there; a path is made of digests only; tenants share
+//! no file; only files that the store has written are removed.
 
 mod sweep;
 
@@ -136,7 +136,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Stores content if all artifacts of the tenant stay within this part of the quota: 2 is half of it.
+    /// Stores content if all artifacts of the tenant stay within this part of the quota: 2 is half
+    /// of it.
     pub(super) fn put_within(
         &self,
         part: u64,
@@ -352,7 +353,8 @@ impl Kept {
     }
 }
 
-/// Removes the directory of this process. It may be gone already, for example because the system cleans its temporary files.
+/// Removes the directory of this process. It may be gone already, for example because the system
+/// cleans its temporary files.
 fn remove_own(root: &Path) -> io::Result<()> {
     remove_tree(root)
         .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
@@ -366,7 +368,8 @@ fn locked(path: &Path) -> io::Result<File> {
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
-            // A process that was killed while it started another one: that one has the file until it has begun.
+            // A process that was killed while it started another one: that one has the file until
+            // it has begun.
             Err(TryLockError::WouldBlock) if since.elapsed() < LEFT => {
                 std::thread::sleep(LEFT / 100)
             }

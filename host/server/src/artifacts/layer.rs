@@ -1,9 +1,10 @@
 //! Artifacts in calls: files for arguments, and links for long content.
 //!
-//! In: a tool whose schema marks properties with `"format": "toolcell-file"`. Out: the tool, whose calls get files where the
-//! arguments have references, and whose results have links where content is long.
-//! Invariants: a reference is looked up for the call's own tenant; a file is mounted for one call, for reading only; content
-//! that cannot be stored stays in the result.
+//! In: a tool whose schema marks properties with `"format": "toolcell-file"`. Out: the tool, whose
+//! calls get files where the arguments have references, and whose results have links where content
+//! is long.
+//! Invariants: a reference is looked up for the call's own tenant; a file is mounted for one call,
+//! for reading only; content that cannot be stored stays in the result.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -154,7 +155,8 @@ fn mounted(
     let files = CallFiles::new()?;
     let (mut paths, mut added) = (Paths::new(), HashMap::new());
     for (index, (property, artifact)) in found.iter().enumerate() {
-        // One that several properties name is copied once: a call writes no more than its tenant may store.
+        // One that several properties name is copied once: a call writes no more than its tenant
+        // may store.
         let path = match added.entry(artifact.info.id.as_str()) {
             Entry::Occupied(path) => path.into_mut(),
             Entry::Vacant(place) => place.insert(add(&files, index, artifact)?),

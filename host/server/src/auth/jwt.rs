@@ -1,9 +1,10 @@
 //! Bearer tokens of a configured issuer: the server as an OAuth resource server.
 //!
 //! In: an issuer's public keys (a JWK set), and a token. Out: a [`Principal`].
-//! Invariants: the key decides the algorithm, and the token only chooses between keys of one `kid`; issuer, audience, expiry,
-//! subject and tenant must be there; a token with critical headers is refused, and so is one whose header or claims have two
-//! meanings; a token is for this server only, and is passed on to nothing.
+//! Invariants: the key decides the algorithm, and the token only chooses between keys of one `kid`;
+//! issuer, audience, expiry, subject and tenant must be there; a token with critical headers is
+//! refused, and so is one whose header or claims have two meanings; a token is for this server
+//! only, and is passed on to nothing.
 //! Source: RFC 7519, RFC 8725, RFC 9068.
 
 use std::collections::HashMap;
@@ -69,7 +70,8 @@ pub enum JwtError {
     /// The set has no key that signs, or none for the algorithms that are accepted.
     #[error("the JWK set has no key for signatures with an accepted algorithm")]
     NoKey,
-    /// The algorithm is not one that can be accepted: it is unknown, `none`, or has a shared secret.
+    /// The algorithm is not one that can be accepted: it is unknown, `none`, or has a shared
+    /// secret.
     #[error("the algorithm `{0}` cannot be accepted")]
     BadAlgorithm(String),
 }
@@ -97,9 +99,9 @@ impl JwtError {
 }
 
 impl JwtIssuer {
-    /// Tokens of this issuer for this audience, which is the URL of the server as its clients know it. `jwks` is the issuer's
-    /// JWK set as JSON. Keys of RSA (RS256), P-256 (ES256), P-384 (ES384) and Ed25519 are used; `alg` of a key can say RS384,
-    /// RS512 or PS256 to PS512.
+    /// Tokens of this issuer for this audience, which is the URL of the server as its clients know
+    /// it. `jwks` is the issuer's JWK set as JSON. Keys of RSA (RS256), P-256 (ES256), P-384
+    /// (ES384) and Ed25519 are used; `alg` of a key can say RS384, RS512 or PS256 to PS512.
     ///
     /// # Errors
     /// [`JwtError`].
@@ -128,8 +130,8 @@ impl JwtIssuer {
         Self::without_keys(issuer, audience).with_keys(keys)
     }
 
-    /// The same with a JWK set as an issuer publishes it: keys of a form that is not known here are left out. Source: RFC
-    /// 7517, section 5.
+    /// The same with a JWK set as an issuer publishes it: keys of a form that is not known here are
+    /// left out. Source: RFC 7517, section 5.
     ///
     /// # Errors
     /// [`JwtError::NotAKeySet`], and [`JwtError::NoKey`] if no key is left.
@@ -182,8 +184,8 @@ impl JwtIssuer {
     /// Accepts these algorithms only, for example `ES256`. Keys for other algorithms are not used.
     ///
     /// # Errors
-    /// [`JwtError::BadAlgorithm`] for one that is not asymmetric or not known, [`JwtError::NoKey`] if no key is left of those
-    /// that the issuer has.
+    /// [`JwtError::BadAlgorithm`] for one that is not asymmetric or not known, [`JwtError::NoKey`]
+    /// if no key is left of those that the issuer has.
     pub fn with_algorithms(
         self,
         names: impl IntoIterator<Item = impl AsRef<str>>,
@@ -226,7 +228,8 @@ impl JwtIssuer {
         &self.audience
     }
 
-    /// Where the metadata of this server are. `None` if the audience is not a URL. Source: RFC 9728, section 3.1.
+    /// Where the metadata of this server are. `None` if the audience is not a URL. Source: RFC
+    /// 9728, section 3.1.
     pub(super) fn metadata_url(&self) -> Option<Url> {
         let mut url = Url::parse(&self.audience)
             .ok()
@@ -347,7 +350,8 @@ fn add(keys: &mut Keys, id: Option<String>, key: (Algorithm, DecodingKey)) -> bo
     is_new
 }
 
-/// Whether no member is twice in the header or in the claims of a token: of two, one reader takes the first, another the last.
+/// Whether no member is twice in the header or in the claims of a token: of two, one reader takes
+/// the first, another the last.
 fn has_one_meaning(token: &str) -> bool {
     let mut parts = token.split('.').take(2).map(|part| URL_SAFE_NO_PAD.decode(part));
     parts.all(|part| {

@@ -1,9 +1,11 @@
 //! The API keys of tenants, in a file.
 //!
-//! In: changes by an operator, and keys that clients show. Out: [`NewKey`], [`KeyInfo`], and the principal of a key.
-//! Form: `{"version": 1, "keys": [{"id", "tenant", "digest", "created"}]}`; `created` in seconds since 1970.
-//! Invariants: the file has digests only; only its owner can read it; a change replaces the file as a whole, under a lock, so
-//! that processes can share it; a file that cannot be used changes nothing, and the keys that were read before go on.
+//! In: changes by an operator, and keys that clients show. Out: [`NewKey`], [`KeyInfo`], and the
+//! principal of a key. Form: `{"version": 1, "keys": [{"id", "tenant", "digest", "created"}]}`;
+//! `created` in seconds since 1970.
+//! Invariants: the file has digests only; only its owner can read it; a change replaces the file as
+//! a whole, under a lock, so that processes can share it; a file that cannot be used changes
+//! nothing, and the keys that were read before go on.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -157,11 +159,12 @@ impl KeyStoreError {
 }
 
 impl ApiKeyStore {
-    /// Opens the store in this file. A file that does not exist has no keys, and is made by the first [`add`](Self::add).
+    /// Opens the store in this file. A file that does not exist has no keys, and is made by the
+    /// first [`add`](Self::add).
     ///
     /// # Errors
-    /// [`KeyStoreError::File`] if the file cannot be read, belongs to another user, or others can read or write it;
-    /// [`KeyStoreError::Invalid`] for other content.
+    /// [`KeyStoreError::File`] if the file cannot be read, belongs to another user, or others can
+    /// read or write it; [`KeyStoreError::Invalid`] for other content.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, KeyStoreError> {
         let path = path.as_ref().to_owned();
         let loaded = Loaded::read(&path)?;
@@ -194,7 +197,8 @@ impl ApiKeyStore {
         Ok(NewKey { id, key })
     }
 
-    /// Revokes the key of this id. It is refused from the next request on. Returns whether there was one.
+    /// Revokes the key of this id. It is refused from the next request on. Returns whether there
+    /// was one.
     ///
     /// # Errors
     /// [`KeyStoreError`]; the file is unchanged then.
@@ -258,7 +262,8 @@ impl ApiKeyStore {
         loaded.keys.tenant_of(shown).and_then(|id| loaded.principals.get(id)).cloned()
     }
 
-    /// Whether there is a key of this id. If the file cannot be read, the keys that were read before count.
+    /// Whether there is a key of this id. If the file cannot be read, the keys that were read
+    /// before count.
     pub(crate) fn has(&self, id: &str) -> bool {
         let _ = self.reload();
         self.0.loaded.read().principals.contains_key(id)

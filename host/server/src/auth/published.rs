@@ -1,9 +1,9 @@
 //! The keys that an issuer publishes.
 //!
 //! In: the issuer's URL, or the URL of its keys. Out: the text of a JWK set.
-//! Invariants: metadata count only if they name the issuer that was asked for; an issuer with TLS names keys with TLS; a
-//! redirect is not followed; time and bytes are bounded; keys are fetched once in a minute at most, however many tokens
-//! with unknown keys arrive.
+//! Invariants: metadata count only if they name the issuer that was asked for; an issuer with TLS
+//! names keys with TLS; a redirect is not followed; time and bytes are bounded; keys are fetched
+//! once in a minute at most, however many tokens with unknown keys arrive.
 //! Source: OpenID Connect Discovery 1.0, section 4; RFC 8414, section 3.
 
 use std::time::Duration;
@@ -30,11 +30,12 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// The keys that an issuer publishes, as a JWK set.
 ///
-/// Keys are found by the issuer's metadata (OpenID Connect Discovery, else RFC 8414), unless their URL is given.
+/// Keys are found by the issuer's metadata (OpenID Connect Discovery, else RFC 8414), unless their
+/// URL is given.
 ///
 /// # Defaults
-/// They are fetched every 15 minutes; after a token with an unknown key, but not within a minute of the last fetch; and,
-/// where a fetch fails, after a second, which doubles up to a minute.
+/// They are fetched every 15 minutes; after a token with an unknown key, but not within a minute of
+/// the last fetch; and, where a fetch fails, after a second, which doubles up to a minute.
 #[derive(Debug, Clone)]
 pub struct PublishedKeys {
     outbound: Outbound,
@@ -150,8 +151,8 @@ impl PublishedKeys {
         self.get(&url).await
     }
 
-    /// Fetches keys again and again, and hands each result to `found`, which returns whether the keys can be used. Does not
-    /// end.
+    /// Fetches keys again and again, and hands each result to `found`, which returns whether the
+    /// keys can be used. Does not end.
     pub async fn keep(
         &self,
         auth: &Authenticator,

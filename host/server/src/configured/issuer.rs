@@ -1,9 +1,10 @@
 //! The issuer of a configuration, whose tokens the server accepts, and its keys.
 //!
-//! In: `[issuer]` of a configuration, again after each reload. Out: an issuer for the authenticator.
-//! Invariants: keys that cannot be used or fetched change nothing, and `/ready` reports them; keys that were fetched stay
-//! through a reload that leaves the issuer as it was; an issuer that the embedder itself set stays while the configuration
-//! names none.
+//! In: `[issuer]` of a configuration, again after each reload. Out: an issuer for the
+//! authenticator.
+//! Invariants: keys that cannot be used or fetched change nothing, and `/ready` reports them; keys
+//! that were fetched stay through a reload that leaves the issuer as it was; an issuer that the
+//! embedder itself set stays while the configuration names none.
 
 use tokio::sync::watch;
 use toolcell_config::{Issuer, IssuerKeys};
@@ -116,7 +117,8 @@ impl<'a, F: Fn(Notice)> Accepted<'a, F> {
         .await;
     }
 
-    /// Tells of keys that cannot be used. With earlier ones the server stays ready: it accepts tokens as before.
+    /// Tells of keys that cannot be used. With earlier ones the server stays ready: it accepts
+    /// tokens as before.
     fn lost(&self, error: IssuerError) {
         let (message, details) = ("the keys of the issuer cannot be used", vec![error.to_string()]);
         let has_earlier = self.auth.has_issuer_keys();

@@ -1,6 +1,7 @@
 //! What of a configuration is not served, or not as it should be, as `/ready` reports it.
 //!
-//! Invariants: everyone sees no name of a component, a tenant or a secret; the operator sees all of it.
+//! Invariants: everyone sees no name of a component, a tenant or a secret; the operator sees all of
+//! it.
 
 use toolcell_config::{Error, Loaded, Reason};
 
@@ -11,7 +12,8 @@ const CONFIGURATION: &str = "configuration";
 /// What components with problems are reported as.
 const COMPONENTS: &str = "components";
 
-/// Of a configuration that was found, for everyone: the whole command, with its options, is told to the operator.
+/// Of a configuration that was found, for everyone: the whole command, with its options, is told to
+/// the operator.
 const NOT_APPROVED: &str = "the operator has not approved it in its present form (`toolcell approve` shows it and asks for your approval)";
 
 /// Ends the report of a reload that failed.
@@ -19,9 +21,9 @@ pub(super) fn reloaded(service: &Service) {
     service.report(CONFIGURATION, None);
 }
 
-/// Reports a changed configuration that is not served. The server stays ready, because it serves what it did before: otherwise
-/// all servers that share the file would be taken out of service at once. Everyone sees the place of the first error, the operator
-/// what it is.
+/// Reports a changed configuration that is not served. The server stays ready, because it serves
+/// what it did before: otherwise all servers that share the file would be taken out of service at
+/// once. Everyone sees the place of the first error, the operator what it is.
 pub(super) fn not_reloaded(service: &Service, error: &Error) {
     let message = match error.problems().first() {
         Some(problem) => {

@@ -1,7 +1,7 @@
 //! Routes of artifacts: upload, list, read with ranges, delete.
 //!
-//! Invariants: an artifact is answered as a download of its own type, which no browser guesses or shows; an unknown artifact,
-//! an expired one and another tenant's have the same answer.
+//! Invariants: an artifact is answered as a download of its own type, which no browser guesses or
+//! shows; an unknown artifact, an expired one and another tenant's have the same answer.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -44,7 +44,8 @@ pub(super) struct Listed {
     artifacts: Vec<ArtifactInfo>,
 }
 
-/// Stores the body as an artifact of the tenant. Its `uri` can be given to a tool whose schema has `"format": "toolcell-file"`.
+/// Stores the body as an artifact of the tenant. Its `uri` can be given to a tool whose schema has
+/// `"format": "toolcell-file"`.
 #[utoipa::path(post, path = "/v1/artifacts", operation_id = "upload", params(Upload), security(("bearer" = [])),
     request_body(content = Option<Vec<u8>>, content_type = "application/octet-stream"), responses(
     (status = 201, body = ArtifactInfo),
@@ -231,7 +232,8 @@ enum Ranged {
     Beyond,
 }
 
-/// The one range of bytes that is asked for. Other units and several ranges are answered with the whole (RFC 9110, 14.2).
+/// The one range of bytes that is asked for. Other units and several ranges are answered with the
+/// whole (RFC 9110, 14.2).
 fn range(headers: &HeaderMap, size: u64) -> Ranged {
     let text = headers.get(RANGE).and_then(|value| value.to_str().ok());
     let Some((first, last)) = text
@@ -323,7 +325,8 @@ mod tests {
         )
     }
 
-    /// Content that cannot be kept is refused where it is all that was sent, and stays in the result of a call.
+    /// Content that cannot be kept is refused where it is all that was sent, and stays in the
+    /// result of a call.
     #[tokio::test]
     async fn a_full_disk_is_told_and_costs_no_call() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/artifacts.md");

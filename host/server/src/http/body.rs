@@ -1,8 +1,8 @@
 //! The body of a request: read under limits, and checked to be JSON.
 //!
-//! Invariants: a body is read after its request was authenticated; the bytes of all bodies that are kept are bounded, and they
-//! count as they arrive; one tenant leaves room to others; of a body that is longer than allowed, at most as much again is read, and
-//! kept nowhere.
+//! Invariants: a body is read after its request was authenticated; the bytes of all bodies that are
+//! kept are bounded, and they count as they arrive; one tenant leaves room to others; of a body
+//! that is longer than allowed, at most as much again is read, and kept nowhere.
 //! Source: docs/threat-model.md, rows 18, 72 and 78.
 
 use std::time::Duration;
@@ -40,8 +40,8 @@ pub(crate) struct Read {
     pub(crate) held: Held,
 }
 
-/// What a request holds until its work has ended, also if its connection ends before: its place among the open requests, and
-/// room for the bytes that it makes the server keep.
+/// What a request holds until its work has ended, also if its connection ends before: its place
+/// among the open requests, and room for the bytes that it makes the server keep.
 #[derive(Debug)]
 pub(crate) struct Held {
     room: Mutex<Share>,
@@ -108,8 +108,9 @@ pub(super) async fn read_bytes(
     read.inspect_err(|problem| shared.service.refused(&principal, problem.code))
 }
 
-/// Reads what is left of a body that is longer than allowed, if it is about as much again. Many clients read no answer before they
-/// have sent the whole body, and a connection that is closed before would be all that they see.
+/// Reads what is left of a body that is longer than allowed, if it is about as much again. Many
+/// clients read no answer before they have sent the whole body, and a connection that is closed
+/// before would be all that they see.
 async fn drop_rest(mut body: Body, limit: usize) {
     if body.size_hint().lower() > 2 * limit as u64 {
         return;

@@ -1,8 +1,9 @@
-//! Answers to browser pages of listed origins (CORS): which requests they can send, and what they can read.
+//! Answers to browser pages of listed origins (CORS): which requests they can send, and what they
+//! can read.
 //!
 //! In: the header `Origin`. Out: headers of the answer, and the answer to a preflight request.
-//! Invariants: only a listed origin is named, and never `*`; browsers add no credentials of their own; a preflight reaches no
-//! route, and needs no key, because browsers send none with it.
+//! Invariants: only a listed origin is named, and never `*`; browsers add no credentials of their
+//! own; a preflight reaches no route, and needs no key, because browsers send none with it.
 //! Source: docs/http.md, "Browser pages".
 
 use axum::extract::Request;

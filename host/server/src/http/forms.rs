@@ -1,7 +1,7 @@
 //! The bodies of requests.
 //!
-//! Invariants: unknown members are refused; a call has the form of docs/json.md; the schemas of `/openapi.json` accept what is
-//! read here, and nothing else that could be said in a schema.
+//! Invariants: unknown members are refused; a call has the form of docs/json.md; the schemas of
+//! `/openapi.json` accept what is read here, and nothing else that could be said in a schema.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -111,7 +111,8 @@ impl Whole {
     }
 }
 
-/// An object, by the names of its members: derived code would read an array as well, by their order.
+/// An object, by the names of its members: derived code would read an array as well, by their
+/// order.
 #[derive(Debug)]
 struct Named<T>(T);
 
@@ -156,7 +157,8 @@ fn all_members<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 /// One call of several.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 struct RunCall {
-    /// The id of the call, which its message repeats. Absent: `call-1` for the first call, and so on.
+    /// The id of the call, which its message repeats. Absent: `call-1` for the first call, and so
+    /// on.
     id: Option<String>,
     /// The tool's name.
     name: String,
@@ -202,9 +204,11 @@ pub(super) struct RunBody {
     /// The most calls at once.
     #[schema(value_type = Option<u64>, minimum = 1)]
     max_concurrency: Option<Whole>,
-    /// `continue` (the default): failures are messages for the model. `halt`: a failure halts the run.
+    /// `continue` (the default): failures are messages for the model. `halt`: a failure halts the
+    /// run.
     on_tool_error: Option<OnError>,
-    /// `refuse` (the default): a call of a tool that does not exist refuses the run. `answer`: it is a failed call.
+    /// `refuse` (the default): a call of a tool that does not exist refuses the run. `answer`: it
+    /// is a failed call.
     unknown_tools: Option<OnUnknown>,
 }
 

@@ -1,7 +1,7 @@
 //! What every request passes before its route, and every answer after it.
 //!
-//! Invariants: a request of a wrong Host or Origin reaches no route and no check of credentials; a panic in a route is an
-//! answer with status 500, and ends nothing else.
+//! Invariants: a request of a wrong Host or Origin reaches no route and no check of credentials; a
+//! panic in a route is an answer with status 500, and ends nothing else.
 //! Source: docs/threat-model.md, row 76.
 
 use std::panic::AssertUnwindSafe;
@@ -39,8 +39,8 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 #[derive(Debug, Clone)]
 pub(crate) struct Place(#[expect(dead_code, reason = "held, not read")] Arc<Share>);
 
-/// Gives the request an id, compares its Host and Origin, writes problems, and marks every answer with the id and with what a
-/// page can do with it. The outermost layer.
+/// Gives the request an id, compares its Host and Origin, writes problems, and marks every answer
+/// with the id and with what a page can do with it. The outermost layer.
 pub(super) async fn finish(
     State(shared): State<Shared>,
     mut request: Request,
@@ -108,7 +108,8 @@ pub(super) async fn finish(
     response
 }
 
-/// The span of a request. `trace_id` and what follows it are the caller's trace; `mcp` and `tool` are for a request of MCP.
+/// The span of a request. `trace_id` and what follows it are the caller's trace; `mcp` and `tool`
+/// are for a request of MCP.
 fn span(id: &RequestId, request: &Request) -> Span {
     let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let span = tracing::info_span!(
@@ -131,8 +132,8 @@ fn span(id: &RequestId, request: &Request) -> Span {
     span
 }
 
-/// Refuses a body of several transfer codings: a proxy may find its end elsewhere. One coding that is not `chunked` does not come
-/// here.
+/// Refuses a body of several transfer codings: a proxy may find its end elsewhere. One coding that
+/// is not `chunked` does not come here.
 fn check_coding(request: &Request) -> Result<(), Problem> {
     let mut codings = request.headers().get_all(TRANSFER_ENCODING).iter();
     let is_plain = match (codings.next(), codings.next()) {
@@ -215,8 +216,8 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// Finds out who sent the request, for its route. Refuses principals that are not served, and tenants with too many open
-/// requests. A stream ends when the key of its request is revoked.
+/// Finds out who sent the request, for its route. Refuses principals that are not served, and
+/// tenants with too many open requests. A stream ends when the key of its request is revoked.
 pub(super) async fn authenticate(
     State(shared): State<Shared>,
     mut request: Request,

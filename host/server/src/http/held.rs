@@ -1,7 +1,7 @@
 //! Answers that hold something until they have been sent, or that end early.
 //!
-//! Invariants: the length of an answer is told as before; what is held is given back when little of the answer is left to be
-//! sent, however slowly the client reads.
+//! Invariants: the length of an answer is told as before; what is held is given back when little of
+//! the answer is left to be sent, however slowly the client reads.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,8 +12,8 @@ use axum::response::Response;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-/// Bytes that are handed over at once. The connection asks for more when it has sent most of them; a whole answer in one piece
-/// would be handed over before any of it is sent.
+/// Bytes that are handed over at once. The connection asks for more when it has sent most of them;
+/// a whole answer in one piece would be handed over before any of it is sent.
 const PIECE: usize = 16 << 10;
 
 /// The response holds `held` until its body has been sent, or its connection is closed.

@@ -1,10 +1,12 @@
 //! Requests that a client sends again with the same `Idempotency-Key`.
 //!
-//! In: a principal, its key, a digest of the request. Out: a [`Claim`] for the first, the kept answer for the others.
-//! Invariants: a key belongs to its principal; only answers of calls that were made are kept, for [`LIFETIME`]; a principal
-//! has at most [`MOST`] keys, [`MOST_RUNNING`] of them with requests that run, and [`MOST_BYTES`] of answers; all principals of a
-//! tenant have at most [`OF_TENANT`] times as much, because an issuer can name any number of them; the oldest answers go first; a
-//! claim that ends without an answer frees its key.
+//! In: a principal, its key, a digest of the request. Out: a [`Claim`] for the first, the kept
+//! answer for the others.
+//! Invariants: a key belongs to its principal; only answers of calls that were made are kept, for
+//! [`LIFETIME`]; a principal has at most [`MOST`] keys, [`MOST_RUNNING`] of them with requests that
+//! run, and [`MOST_BYTES`] of answers; all principals of a tenant have at most [`OF_TENANT`] times
+//! as much, because an issuer can name any number of them; the oldest answers go first; a claim
+//! that ends without an answer frees its key.
 //! Source: docs/threat-model.md, row 112.
 
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! Errors as RFC 9457 problems.
 //!
-//! In: a [`Refused`], or what is wrong with a request. Out: a response whose body is written by `guard::finish`, which knows
-//! the request's id.
+//! In: a [`Refused`], or what is wrong with a request. Out: a response whose body is written by
+//! `guard::finish`, which knows the request's id.
 //! Invariants: `code` is stable; a problem never repeats a body, a header or a query.
 
 use std::time::Duration;

@@ -1,7 +1,8 @@
 //! Routes that make calls, and the one that cancels them.
 //!
-//! Invariants: a request without an idempotency key ends with its connection: its guests are stopped. One with a key goes on,
-//! so that the client can ask for the answer again; it can be cancelled.
+//! Invariants: a request without an idempotency key ends with its connection: its guests are
+//! stopped. One with a key goes on, so that the client can ask for the answer again; it can be
+//! cancelled.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -39,7 +40,8 @@ const TREE_TIME: Duration = Duration::from_secs(10);
 /// When to send a request again that had no turn.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Makes one call and answers with its completion, however the call ended. To answer a question, repeat the call with `resume`.
+/// Makes one call and answers with its completion, however the call ended. To answer a question,
+/// repeat the call with `resume`.
 #[utoipa::path(post, path = "/v1/calls", operation_id = "call", request_body = forms::CallBody, security(("bearer" = [])), responses(
     (status = 200, body = Completion, description = "The completion of the call"),
     (status = "4XX", body = Written, content_type = "application/problem+json"),
@@ -77,8 +79,9 @@ pub(super) async fn batch(
     answered(&shared, &principal, key, "batch", read, work).await
 }
 
-/// Makes several calls as one run and answers with its events, as server-sent events. Each is one line of JSON; the last has
-/// the type `run_finished` or `run_halted`. The run ends with the connection.
+/// Makes several calls as one run and answers with its events, as server-sent events. Each is one
+/// line of JSON; the last has the type `run_finished` or `run_halted`. The run ends with the
+/// connection.
 #[utoipa::path(post, path = "/v1/runs", operation_id = "run", request_body = forms::RunBody, security(("bearer" = [])), responses(
     (status = 200, body = String, content_type = "text/event-stream", description = "Server-sent events. The `data` of each is one `Event` as JSON"),
     (status = "4XX", body = Written, content_type = "application/problem+json"),
@@ -106,7 +109,8 @@ pub(super) async fn run(
     Ok(response)
 }
 
-/// The events of a run as JSON. The last is `run_halted`, or `run_finished` with the numbers of calls and of failed ones.
+/// The events of a run as JSON. The last is `run_halted`, or `run_finished` with the numbers of
+/// calls and of failed ones.
 fn lines(events: RunEvents) -> impl Stream<Item = String> + Send {
     let start = (events, Some(Tally::default()));
     stream::unfold(start, async |(mut events, tally)| {
@@ -173,8 +177,8 @@ pub(super) async fn steps(
     answered(&shared, &principal, key, "steps", read, work).await
 }
 
-/// Cancels the running request whose `x-request-id` is this: its guests are stopped, and it is answered with what its calls
-/// came to. A request of another principal is not found.
+/// Cancels the running request whose `x-request-id` is this: its guests are stopped, and it is
+/// answered with what its calls came to. A request of another principal is not found.
 #[utoipa::path(delete, path = "/v1/calls/{id}", operation_id = "cancel", params(("id" = String, Path, description = "The `x-request-id` of the running request")), security(("bearer" = [])), responses(
     (status = 202, description = "The request is being cancelled"),
     (status = "4XX", body = Written, content_type = "application/problem+json"),
@@ -194,7 +198,8 @@ fn written(answer: &impl Serialize) -> Bytes {
     serde_json::to_vec(answer).unwrap_or_default().into()
 }
 
-/// Does the work of a request, or answers as the first request with the same idempotency key was answered.
+/// Does the work of a request, or answers as the first request with the same idempotency key was
+/// answered.
 async fn answered(
     shared: &Shared,
     principal: &Principal,
@@ -215,7 +220,8 @@ async fn answered(
         }
         Begun::First(claim) => {
             let held = stands(Defence::WorkPlaces).then_some(read.held);
-            // A task of its own: it goes on if the client disconnects, and keeps the place of its request.
+            // A task of its own: it goes on if the client disconnects, and keeps the place of its
+            // request.
             let work = async move {
                 let answer = work.await?;
                 claim.keep(answer.clone());

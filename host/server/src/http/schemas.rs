@@ -1,7 +1,8 @@
 //! The forms of answers that the library writes, for `/openapi.json`.
 //!
-//! Nothing is made of these types: they are schemas. docs/json.md and docs/events.md have the same forms as examples, which are
-//! the library's own, and a test holds each example against its schema.
+//! Nothing is made of these types: they are schemas. docs/json.md and docs/events.md have the same
+//! forms as examples, which are the library's own, and a test holds each example against its
+//! schema.
 #![expect(dead_code, reason = "only their schemas are used")]
 
 mod run;
@@ -130,7 +131,8 @@ pub(super) struct Halt {
 /// Why there is no valid answer of the tool. `reason` and `cause` are in docs/json.md.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ToolError {
-    /// `handler_raised`, `handler_exit`, `timeout`, `invalid_return`, `not_found` or `encoding_failed`.
+    /// `handler_raised`, `handler_exit`, `timeout`, `invalid_return`, `not_found` or
+    /// `encoding_failed`.
     reason: String,
     /// Details, of another form for each reason.
     cause: Option<Value>,

@@ -79,8 +79,8 @@ pub(super) async fn version() -> Json<Version> {
     Json(Version { name: "toolcell", version: env!("CARGO_PKG_VERSION") })
 }
 
-/// How OAuth clients get a token for this server (RFC 9728). Not found without a configured issuer. If the audience is a URL with
-/// a path, that path can follow this one.
+/// How OAuth clients get a token for this server (RFC 9728). Not found without a configured issuer.
+/// If the audience is a URL with a path, that path can follow this one.
 #[utoipa::path(get, path = "/.well-known/oauth-protected-resource", operation_id = "oauth_metadata", responses(
     (status = 200, body = ResourceMetadata),
     (status = 404, body = Written, content_type = "application/problem+json"),

@@ -24,7 +24,8 @@ const QUERY_PROBLEM: usize = 200;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Listing {
-    /// The format: `toolcell` (the default), `openai`, `openai-responses`, `anthropic`, `gemini`, `mcp` or `agui`.
+    /// The format: `toolcell` (the default), `openai`, `openai-responses`, `anthropic`, `gemini`,
+    /// `mcp` or `agui`.
     #[param(schema_with = formats)]
     format: Option<String>,
     /// Where the page begins: `next_cursor` of the page before.

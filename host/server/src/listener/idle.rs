@@ -1,8 +1,9 @@
 //! The open connections, and which of them gives way when there are too many.
 //!
-//! In: connections, and when a request of one runs. Out: the one that was without a request for longest, told to close.
-//! Invariants: a connection with a running request is never told to close; a full table accepts a new connection as long as one
-//! of the others is idle.
+//! In: connections, and when a request of one runs. Out: the one that was without a request for
+//! longest, told to close.
+//! Invariants: a connection with a running request is never told to close; a full table accepts a
+//! new connection as long as one of the others is idle.
 //! Source: docs/threat-model.md, row 78.
 
 use std::collections::HashMap;

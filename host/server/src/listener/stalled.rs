@@ -1,6 +1,7 @@
 //! Ends connections whose client does not read.
 //!
-//! Without it, a client that stops reading an answer would keep its request running, and its place among those in flight.
+//! Without it, a client that stops reading an answer would keep its request running, and its place
+//! among those in flight.
 
 use std::io;
 use std::pin::Pin;

@@ -1,8 +1,8 @@
 //! `tools/call`: one call of the service, with what the client hears and says while it runs.
 //!
 //! In: the request. Out: a result, a request for input, or an error.
-//! Invariants: a cancelled request asks its call to end, and waits until it has: the guest runs no longer than its grace; each
-//! round of a question is a call of its own, with the same arguments.
+//! Invariants: a cancelled request asks its call to end, and waits until it has: the guest runs no
+//! longer than its grace; each round of a question is a call of its own, with the same arguments.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -182,7 +182,8 @@ fn call_context(resume: Option<Resume>, request: &Request) -> CallContext {
     made
 }
 
-/// Asks the client's user, over the stream of the request. A question that is one too many is a result that says so.
+/// Asks the client's user, over the stream of the request. A question that is one too many is a
+/// result that says so.
 async fn elicit(
     handler: &Handler,
     form: ElicitRequest,

@@ -1,6 +1,7 @@
 //! Changes of the list of tools that a principal sees.
 //!
-//! Invariants: a change is told only to principals whose list it changes; what one tenant sees is not known to another.
+//! Invariants: a change is told only to principals whose list it changes; what one tenant sees is
+//! not known to another.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 

@@ -1,7 +1,9 @@
 //! The way back to the client of one request.
 //!
-//! In: notifications and questions. Out: messages on the stream of the request, and the client's answers.
-//! Invariants: what is told of a request goes to the stream of that request; without a session nothing is asked.
+//! In: notifications and questions. Out: messages on the stream of the request, and the client's
+//! answers.
+//! Invariants: what is told of a request goes to the stream of that request; without a session
+//! nothing is asked.
 
 use std::sync::Arc;
 
@@ -121,8 +123,8 @@ impl Client {
     /// Asks the client, and waits for its answer.
     ///
     /// # Errors
-    /// In the era without sessions, where servers do not ask; if the client reads no stream, or has too many open questions;
-    /// the client's own error; and if it does not answer.
+    /// In the era without sessions, where servers do not ask; if the client reads no stream, or has
+    /// too many open questions; the client's own error; and if it does not answer.
     ///
     /// # Cancel safety
     /// May be dropped: then an answer is ignored.

@@ -1,7 +1,8 @@
 //! A tool's definition as MCP lists it.
 //!
 //! In: [`Definition`]. Out: the SDK's `Tool`.
-//! Invariants: a definition that cannot be written is left out of the list and logged, and hides no other.
+//! Invariants: a definition that cannot be written is left out of the list and logged, and hides no
+//! other.
 
 use std::sync::Arc;
 
@@ -9,7 +10,8 @@ use rmcp::model::Tool;
 use serde_json::Value;
 use toolcell::{Definition, Provider};
 
-/// The tool as the list of this era has it. In the session era a result is structured only if it is an object.
+/// The tool as the list of this era has it. In the session era a result is structured only if it is
+/// an object.
 pub(super) fn listed(definition: &Definition, stateless: bool) -> Option<Tool> {
     let written = Provider::Mcp.definitions([definition]).ok().map(|converted| converted.value);
     let tool = written.and_then(|mut tools| tools.get_mut(0).map(Value::take));

@@ -1,10 +1,12 @@
 //! The endpoint of MCP over HTTP.
 //!
-//! In: requests that have passed the checks of [`router`](crate::router): Host, Origin, credentials. Out: responses.
-//! A request passes, in this order: the limits of its body, the strict decoding, its session or its metadata, the comparison of
-//! its headers with its body, the places of its tenant, then its method.
-//! Invariants: a session of another principal is answered as one that does not exist; a request of a session runs in a task of its
-//! own, which keeps the id, the place and the bytes of the request until it has ended, whatever becomes of the connection.
+//! In: requests that have passed the checks of [`router`](crate::router): Host, Origin,
+//! credentials. Out: responses. A request passes, in this order: the limits of its body, the strict
+//! decoding, its session or its metadata, the comparison of its headers with its body, the places
+//! of its tenant, then its method.
+//! Invariants: a session of another principal is answered as one that does not exist; a request of
+//! a session runs in a task of its own, which keeps the id, the place and the bytes of the request
+//! until it has ended, whatever becomes of the connection.
 //! Source: docs/mcp.md, "Bad input"; docs/threat-model.md, rows 72 to 77, 106 and 107.
 
 use std::sync::Arc;
@@ -63,8 +65,9 @@ struct Endpoint {
     is_watched: AtomicBool,
 }
 
-/// The route `/mcp`, to be given to [`router`](crate::router) or [`ListenOptions::with_protected`](crate::ListenOptions::with_protected), which check
-/// Host, Origin and credentials of its requests.
+/// The route `/mcp`, to be given to [`router`](crate::router) or
+/// [`ListenOptions::with_protected`](crate::ListenOptions::with_protected), which check Host,
+/// Origin and credentials of its requests.
 pub fn routes(service: Service, options: McpOptions) -> Router {
     let McpOptions { sessions, session_idle, session_questions, streams, .. } = options;
     let sessions = Arc::new(Sessions::new(
@@ -292,7 +295,8 @@ impl Endpoint {
         Ok(response)
     }
 
-    /// Answers a request without a session: by JSON, or by a stream if something is told before the answer or it takes long.
+    /// Answers a request without a session: by JSON, or by a stream if something is told before the
+    /// answer or it takes long.
     async fn answer(&self, posted: Posted, mut request: Request) -> Result<Response, Refusal> {
         let Posted { handler, accepted, held } = posted;
         admit(&self.service, &request, handler.principal()).await?;
@@ -431,7 +435,8 @@ impl Endpoint {
         refused_for(StatusCode::TOO_MANY_REQUESTS, &Bad { id, error }, 60).into()
     }
 
-    /// From the first request on, ends sessions that are idle, whose key was revoked, or whose tenant is not served any more.
+    /// From the first request on, ends sessions that are idle, whose key was revoked, or whose
+    /// tenant is not served any more.
     fn watch(&self, shared: &Shared) {
         if self.is_watched.swap(true, Ordering::AcqRel) {
             return;

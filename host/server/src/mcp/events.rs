@@ -1,8 +1,8 @@
 //! Responses of MCP over HTTP: JSON, and streams of server-sent events.
 //!
 //! In: an answer, or the messages of a stream. Out: a response.
-//! Invariants: a stream has comments while nothing is told, so that proxies keep it open; a request without a session is
-//! cancelled when its response is dropped, and has its time to end by itself.
+//! Invariants: a stream has comments while nothing is told, so that proxies keep it open; a request
+//! without a session is cancelled when its response is dropped, and has its time to end by itself.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -73,7 +73,8 @@ fn status(error: &ErrorData) -> StatusCode {
     }
 }
 
-/// The events of a stream of a session. `number` is the stream's, and `first` the number of its next message.
+/// The events of a stream of a session. `number` is the stream's, and `first` the number of its
+/// next message.
 pub(super) fn of_session(number: Option<u64>, first: u64, reader: Reader) -> Response {
     let id = move |event: u64| {
         number.map_or_else(|| event.to_string(), |number| format!("{event}/{number}"))

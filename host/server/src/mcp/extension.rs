@@ -1,4 +1,5 @@
-//! What an embedder serves beside the tools of the service: prompts, resources, completion, and tools of its own.
+//! What an embedder serves beside the tools of the service: prompts, resources, completion, and
+//! tools of its own.
 //!
 //! In: a request and its [`Asked`]. Out: an answer in the SDK's types.
 //! Not here: the tools of the service, which go through its admission (`call`).
@@ -21,7 +22,8 @@ use crate::principal::Principal;
 /// An answer that is being made.
 pub type Answering<'a, T> = BoxFuture<'a, Result<T, ErrorData>>;
 
-/// A request that an extension answers: its sender, its id, its metadata, and the way back to the client.
+/// A request that an extension answers: its sender, its id, its metadata, and the way back to the
+/// client.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Asked {
@@ -35,13 +37,14 @@ pub struct Asked {
     pub client: Client,
 }
 
-/// Serves what MCP has beside tools, and tools that need the protocol itself. Each method is answered with "method not found"
-/// unless it is implemented.
+/// Serves what MCP has beside tools, and tools that need the protocol itself. Each method is
+/// answered with "method not found" unless it is implemented.
 ///
 /// # Cancel safety
 /// A future is dropped when the client cancels the request.
 pub trait McpExtension: Send + Sync + 'static {
-    /// Adds what the extension can do to what the server tells its clients. [`Nothing`](Self) is added by default.
+    /// Adds what the extension can do to what the server tells its clients. [`Nothing`](Self) is
+    /// added by default.
     fn capabilities(&self, _capabilities: &mut ServerCapabilities) {}
 
     /// Further tools. They are listed after those of the service, which have precedence.

@@ -1,7 +1,8 @@
 //! The methods of MCP, for the requests of one principal.
 //!
 //! In: a [`Request`] of any era. Out: the service's and the extension's answers, as JSON.
-//! Invariants: a handler serves one principal only; what a client sent becomes a tree only in its turn, and counted.
+//! Invariants: a handler serves one principal only; what a client sent becomes a tree only in its
+//! turn, and counted.
 
 use std::sync::Arc;
 
@@ -312,7 +313,8 @@ impl Handler {
                     (self.tree(request).await?, self.asked(request).await?);
                 let read = self.0.options.extension.read_resource(params, asked);
                 match self.until_cancelled(request, read).await {
-                    // There is the method, because there are artifacts, and no resource of the extension.
+                    // There is the method, because there are artifacts, and no resource of the
+                    // extension.
                     Err(error)
                         if error.code == ErrorCode::METHOD_NOT_FOUND && artifacts.is_some() =>
                     {

@@ -1,7 +1,8 @@
 //! The headers of MCP over HTTP: what a client accepts, and what it repeats of the body.
 //!
 //! In: headers and a message. Out: nothing, or what differs.
-//! Source: RFC 9110, section 12.5.1; MCP 2026-07-28, "Streamable HTTP"; docs/threat-model.md, row 77.
+//! Source: RFC 9110, section 12.5.1; MCP 2026-07-28, "Streamable HTTP"; docs/threat-model.md, row
+//! 77.
 
 use std::collections::HashMap;
 
@@ -108,7 +109,8 @@ pub(super) fn check(
 /// Sees the header of a parameter, and the parameter's value.
 type See<'a> = dyn FnMut(&str, Option<&str>) -> Result<(), String> + 'a;
 
-/// Calls `see` for each parameter that has a header. Each object of the arguments is read once, however many parameters it has.
+/// Calls `see` for each parameter that has a header. Each object of the arguments is read once,
+/// however many parameters it has.
 fn each_parameter(schema: &Value, value: Option<&str>, see: &mut See<'_>) -> Result<(), String> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
         return Ok(());
@@ -151,7 +153,8 @@ fn check_parameter(headers: &HeaderMap, header: &str, value: Option<&str>) -> Re
     }
 }
 
-/// Whether a header has the value of this JSON. Numbers are equal if they are the same number: `1.0` and `1`.
+/// Whether a header has the value of this JSON. Numbers are equal if they are the same number:
+/// `1.0` and `1`.
 fn is_equal(sent: &str, value: &str) -> bool {
     if value.starts_with('"') {
         return serde_json::from_str::<String>(value).is_ok_and(|value| value == sent);
@@ -165,7 +168,8 @@ fn is_equal(sent: &str, value: &str) -> bool {
     }
 }
 
-/// Whether a number is written with a fraction or an exponent. The others are compared by their digits.
+/// Whether a number is written with a fraction or an exponent. The others are compared by their
+/// digits.
 fn has_fraction(number: &str) -> bool {
     number.contains(['.', 'e', 'E'])
 }

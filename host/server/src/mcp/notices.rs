@@ -1,8 +1,8 @@
 //! What a client hears of a call while it runs.
 //!
 //! In: the events of the call. Out: `notifications/progress` and `notifications/message`.
-//! Invariants: the progress that is told increases; nothing is told that the client did not ask for; a client that does not
-//! read delays neither the call nor its end.
+//! Invariants: the progress that is told increases; nothing is told that the client did not ask
+//! for; a client that does not read delays neither the call nor its end.
 #![expect(deprecated, reason = "clients of the session era use the log of the protocol")]
 
 use std::sync::atomic::{AtomicU64, Ordering};

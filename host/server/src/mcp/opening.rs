@@ -1,6 +1,7 @@
 //! How a client opens a session, and what a request without one has to say of itself.
 //!
-//! In: the params of `initialize`, or metadata. Out: what the server says of itself, or what is wrong.
+//! In: the params of `initialize`, or metadata. Out: what the server says of itself, or what is
+//! wrong.
 
 use bytes::Bytes;
 use rmcp::model::{

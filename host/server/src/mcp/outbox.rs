@@ -1,9 +1,9 @@
 //! The messages of one stream to a client, until they are read.
 //!
 //! In: messages as text. Out: the same, each with its number, for one reader at a time.
-//! Invariants: a client that does not read delays neither a call nor its end: further notifications are left out then, and what
-//! is kept of them is bounded; no request and no answer is left out; the last messages that were read are kept for a client
-//! whose connection broke.
+//! Invariants: a client that does not read delays neither a call nor its end: further notifications
+//! are left out then, and what is kept of them is bounded; no request and no answer is left out;
+//! the last messages that were read are kept for a client whose connection broke.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -69,7 +69,8 @@ impl Outbox {
         Self { state: Mutex::default(), news: Notify::new(), kept }
     }
 
-    /// Adds a notification, which is left out if too many wait. Returns false if the stream is over.
+    /// Adds a notification, which is left out if too many wait. Returns false if the stream is
+    /// over.
     pub(super) fn tell(&self, text: Vec<u8>) -> bool {
         self.push(text, true)
     }
@@ -162,7 +163,8 @@ impl State {
 }
 
 impl Reader {
-    /// The next message and its number, or `None` at the end. A reader that is no longer the newest waits for the end.
+    /// The next message and its number, or `None` at the end. A reader that is no longer the newest
+    /// waits for the end.
     ///
     /// # Cancel safety
     /// A message that was not returned is returned next.

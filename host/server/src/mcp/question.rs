@@ -1,9 +1,10 @@
 //! A tool's question to a person, in the forms that MCP has for it.
 //!
-//! In: a [`Question`], whose state the service has sealed. Out: a form to elicit, the state of a retry, and from what the
-//! client sends back the [`Resume`] of the next call.
-//! Invariants: a form is a flat object of primitives; what travels through the client is sealed for its principal, tool and
-//! arguments, and nothing of it is used before that is compared; a tool's own state is opened by the service only.
+//! In: a [`Question`], whose state the service has sealed. Out: a form to elicit, the state of a
+//! retry, and from what the client sends back the [`Resume`] of the next call.
+//! Invariants: a form is a flat object of primitives; what travels through the client is sealed for
+//! its principal, tool and arguments, and nothing of it is used before that is compared; a tool's
+//! own state is opened by the service only.
 
 use std::collections::BTreeSet;
 
@@ -75,8 +76,9 @@ fn is_object(question: &Question) -> bool {
     schema(question).is_some_and(|schema| schema.get("type") == Some(&json!("object")))
 }
 
-/// The schema of the answer, in which references within it are replaced by what they name: a form has none. `None` if there is
-/// no schema, or if the copies would have more than [`MAX_FORM`] bytes.
+/// The schema of the answer, in which references within it are replaced by what they name: a form
+/// has none. `None` if there is no schema, or if the copies would have more than [`MAX_FORM`]
+/// bytes.
 fn schema(question: &Question) -> Option<Value> {
     let mut schema = question.answer_schema.as_ref().map(Json::to_value)?;
     let (whole, mut room) = (schema.clone(), MAX_FORM);
@@ -94,7 +96,8 @@ fn schema(question: &Question) -> Option<Value> {
     Some(schema)
 }
 
-/// Replaces a reference by what it names, with the members beside it. `None` if that takes more than `room` bytes.
+/// Replaces a reference by what it names, with the members beside it. `None` if that takes more
+/// than `room` bytes.
 fn resolve(schema: &mut Value, whole: &Value, room: &mut usize) -> Option<()> {
     for _ in 0..MAX_REFERENCES {
         let named = schema["$ref"].as_str().and_then(|name| whole.pointer(name.strip_prefix('#')?));
@@ -110,8 +113,9 @@ fn resolve(schema: &mut Value, whole: &Value, room: &mut usize) -> Option<()> {
     Some(())
 }
 
-/// The schema of an object, with the fields of a form. A field that can be left out or null is one that can be left out:
-/// forms know no null, and derived schemas of optional members have it. A field of a few texts is an `enum`.
+/// The schema of an object, with the fields of a form. A field that can be left out or null is one
+/// that can be left out: forms know no null, and derived schemas of optional members have it. A
+/// field of a few texts is an `enum`.
 fn object_schema(question: &Question) -> Option<Value> {
     let mut schema = schema(question)?;
     let required: Vec<String> =
@@ -131,8 +135,8 @@ fn object_schema(question: &Question) -> Option<Value> {
     Some(schema)
 }
 
-/// Writes the texts that a field can have as `enum`: those of its schema, also if that has one form for each, or those that the
-/// option for this field lists. A form has no other way to say them.
+/// Writes the texts that a field can have as `enum`: those of its schema, also if that has one form
+/// for each, or those that the option for this field lists. A form has no other way to say them.
 fn with_choices(field: &mut Value, option: Option<&Value>) {
     let forms = ["oneOf", "anyOf"].into_iter().find_map(|word| {
         let forms = field[word].as_array()?;
@@ -209,8 +213,8 @@ fn options(question: &Question) -> Option<Vec<Value>> {
     }
 }
 
-/// The options as a person reads them: a text, or the text that an object has for this. They differ: where two would be the
-/// same, all are JSON.
+/// The options as a person reads them: a text, or the text that an object has for this. They
+/// differ: where two would be the same, all are JSON.
 fn labels(options: &[Value]) -> Vec<String> {
     let named = |option: &Value| {
         LABELS.iter().find_map(|name| option.get(name)?.as_str()).map(str::to_owned)
@@ -244,7 +248,8 @@ fn answer(question: &Question, content: &Raw) -> Option<Json> {
     }
 }
 
-/// What an elicitation came to: `{"action", "content"?}`. `None`: it is no result of an elicitation.
+/// What an elicitation came to: `{"action", "content"?}`. `None`: it is no result of an
+/// elicitation.
 pub(super) fn elicited(question: Question, result: &Raw) -> Option<Retry> {
     let [action, content] = result.members(["action", "content"]);
     Some(match action?.text()?.as_str() {
@@ -351,8 +356,9 @@ pub(super) fn in_meta(resume: Option<&Raw>) -> Result<Option<Resume>, ErrorData>
     Ok(Some(Resume { answer, state: state.and_then(json) }))
 }
 
-/// The question for a client that cannot be asked: a result for the model, which says how the answer is sent. Of a tool that
-/// promises the form of its values it is an error: clients accept no other result without a value.
+/// The question for a client that cannot be asked: a result for the model, which says how the
+/// answer is sent. Of a tool that promises the form of its values it is an error: clients accept no
+/// other result without a value.
 pub(super) fn told(question: &Question, is_promised: bool) -> ToolResult {
     let mut text = format!("The tool asks the user: {}", question.question);
     if let Some(options) = is_short(question).then(|| options(question)).flatten() {
@@ -369,7 +375,8 @@ pub(super) fn told(question: &Question, is_promised: bool) -> ToolResult {
     result
 }
 
-/// The question for a client that has too many open ones: a result that says so, with the state for a later answer.
+/// The question for a client that has too many open ones: a result that says so, with the state for
+/// a later answer.
 pub(super) fn refused_for_room(question: &Question, error: &ErrorData) -> ToolResult {
     let mut result = told(question, true);
     result.content.insert(0, ContentBlock::text(error.message.to_string()));

@@ -32,7 +32,8 @@ impl Raw {
         is_object(self.as_str())
     }
 
-    /// The members of these names that are there and not null. Nothing is found in what is no object.
+    /// The members of these names that are there and not null. Nothing is found in what is no
+    /// object.
     pub(super) fn members<const N: usize>(&self, names: [&str; N]) -> [Option<Self>; N] {
         let found = members(self.as_str(), names).unwrap_or([None; N]);
         found.map(|member| {

@@ -22,8 +22,9 @@ use crate::service::Service;
 /// A refusal of a request, in a box.
 pub(super) type Refusal = Box<Response>;
 
-/// Refuses a call for which its tenant has no quota or no place now, before its tool is looked up, so that a refusal says
-/// nothing of the tools; and what is read as a resource where there is no room for it.
+/// Refuses a call for which its tenant has no quota or no place now, before its tool is looked up,
+/// so that a refusal says nothing of the tools; and what is read as a resource where there is no
+/// room for it.
 pub(super) async fn admit(
     service: &Service,
     request: &Request,

@@ -110,7 +110,8 @@ pub(super) fn message(id: RequestId, answer: Result<Answer, ErrorData>) -> Vec<u
         }
         Err(error) => serde_json::to_vec(&JsonRpcError::new(Some(id), error)),
     };
-    // Over lines, a line is a message. Line ends in valid JSON stand between its tokens, as a tool wrote them.
+    // Over lines, a line is a message. Line ends in valid JSON stand between its tokens, as a tool
+    // wrote them.
     for byte in written.iter_mut().flatten().filter(|byte| matches!(**byte, b'\n' | b'\r')) {
         *byte = b' ';
     }

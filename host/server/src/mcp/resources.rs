@@ -1,7 +1,8 @@
 //! Artifacts as resources.
 //!
 //! In: a URI. Out: the content, or the answer for a resource that does not exist.
-//! Invariants: an unknown artifact, an expired one and another tenant's have the same answer; what is read is bounded.
+//! Invariants: an unknown artifact, an expired one and another tenant's have the same answer; what
+//! is read is bounded.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -32,8 +33,8 @@ pub(super) async fn list(
     Ok(listed.into_iter().map(resource).collect())
 }
 
-/// How many bytes an answer with the content of this URI takes while it is made and sent: the content, its text, and the text of
-/// the answer. `None`: there is nothing to read.
+/// How many bytes an answer with the content of this URI takes while it is made and sent: the
+/// content, its text, and the text of the answer. `None`: there is nothing to read.
 pub(super) async fn room(artifacts: &Artifacts, principal: &Principal, uri: &str) -> Option<usize> {
     let (artifacts, principal, id) = (artifacts.clone(), principal.clone(), id_of(uri)?.to_owned());
     let info = tokio::task::spawn_blocking(move || artifacts.info(principal.tenant(), &id))
@@ -55,8 +56,8 @@ pub(super) async fn read(
         .map_err(failed)?
 }
 
-/// Keeps a value as an artifact of the principal's tenant, and returns a link to it. `None`: there is no room, or it is too large
-/// to be read.
+/// Keeps a value as an artifact of the principal's tenant, and returns a link to it. `None`: there
+/// is no room, or it is too large to be read.
 pub(super) async fn keep(
     artifacts: &Artifacts,
     principal: &Principal,

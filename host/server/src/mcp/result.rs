@@ -1,8 +1,9 @@
 //! How a call ended, as a result of `tools/call` or as an error.
 //!
 //! In: a [`Completion`], or [`Refused`]. Out: the SDK's result or error.
-//! Invariants: what the model can mend is a result with `isError`; a tool that does not exist, one that is not visible, and one
-//! without a handler have the same error; metadata has the typed reason, the limits and the receipt.
+//! Invariants: what the model can mend is a result with `isError`; a tool that does not exist, one
+//! that is not visible, and one without a handler have the same error; metadata has the typed
+//! reason, the limits and the receipt.
 //! Source: docs/mcp.md, "Results".
 
 use std::collections::BTreeMap;
@@ -21,7 +22,8 @@ use crate::refused::Refused;
 
 /// The receipt.
 const META_USAGE: &str = "toolcell/usage";
-/// Why the call failed: `{"error" | "tool_error" | "refusal" | "question": …}`, as in `docs/json.md`.
+/// Why the call failed: `{"error" | "tool_error" | "refusal" | "question": …}`, as in
+/// `docs/json.md`.
 pub(super) const META_ERROR: &str = "toolcell/error";
 /// The reason of a halt.
 const META_HALT: &str = "toolcell/halt";
@@ -41,7 +43,8 @@ const MAX_TWIN: usize = 64 << 10;
 /// Bytes of that head.
 const HEAD: usize = 4 << 10;
 
-/// A result of `tools/call`. Values and metadata are JSON text: a tree takes up to a hundred times its memory.
+/// A result of `tools/call`. Values and metadata are JSON text: a tree takes up to a hundred times
+/// its memory.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ToolResult {
@@ -90,8 +93,8 @@ impl ToolResult {
     }
 }
 
-/// The result of a call. `is_promised`: the tool promises the form of its values; in the era without sessions they are
-/// structured then, whatever they are.
+/// The result of a call. `is_promised`: the tool promises the form of its values; in the era
+/// without sessions they are structured then, whatever they are.
 ///
 /// # Errors
 /// For an answer to a question that cannot be accepted.
@@ -112,7 +115,8 @@ pub(super) fn of(
     let mut result = match &completion.result {
         CallResult::Outcome(Outcome::Ok(output)) => success(output, is_structured),
         CallResult::Outcome(Outcome::Halt(Halt { reason, result, .. })) => {
-            // The schema describes the tool's values. In a result without an error, clients refuse structured content that breaks it.
+            // The schema describes the tool's values. In a result without an error, clients refuse
+            // structured content that breaks it.
             let mut halted = valued(result, Vec::new(), !is_promised && is_object(result.as_str()));
             halted.is_error = is_promised;
             halted.add_meta(META_HALT, &json!({"reason": reason}));
@@ -169,7 +173,8 @@ fn success(output: &Output, is_structured: bool) -> ToolResult {
     result
 }
 
-/// A value as text for the model, and as it is for programs. The text of a large structured value is its head.
+/// A value as text for the model, and as it is for programs. The text of a large structured value
+/// is its head.
 fn valued(value: &Json, parts: Vec<ContentBlock>, is_structured: bool) -> ToolResult {
     let text = serde_json::from_str::<String>(value.as_str()).ok();
     let mut text = text.unwrap_or_else(|| value.as_str().to_owned());
@@ -210,7 +215,8 @@ fn blocks(parts: &[Part]) -> Vec<ContentBlock> {
     })
 }
 
-/// What a request that the service refused is answered with: a result if waiting helps, otherwise an error.
+/// What a request that the service refused is answered with: a result if waiting helps, otherwise
+/// an error.
 pub(super) fn of_refused(refused: &Refused) -> Result<ToolResult, ErrorData> {
     let Some(wait) = refused.retry_after() else { return Err(error_of(refused)) };
     let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);

@@ -1,8 +1,10 @@
-//! One session: what a client said when it opened it, its requests that run, and what the server asks it.
+//! One session: what a client said when it opened it, its requests that run, and what the server
+//! asks it.
 //!
-//! In: ids of requests, questions, answers. Out: [`Running`] for a request that runs, [`Asking`] for a question that is open.
-//! Invariants: an id is in use until the task of its request has ended, also if its connection ended before; a session has a
-//! bounded number of open questions.
+//! In: ids of requests, questions, answers. Out: [`Running`] for a request that runs, [`Asking`]
+//! for a question that is open.
+//! Invariants: an id is in use until the task of its request has ended, also if its connection
+//! ended before; a session has a bounded number of open questions.
 #![expect(deprecated, reason = "clients of the session era use the log of the protocol")]
 
 use std::collections::HashMap;
@@ -178,7 +180,8 @@ impl Session {
         *self.last.lock() = Instant::now();
     }
 
-    /// Since when the session does nothing: no request runs, or each of them waits for an answer of the client.
+    /// Since when the session does nothing: no request runs, or each of them waits for an answer of
+    /// the client.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let waiting =
             if stands(Defence::IdleSessions) { self.open.lock().questions.len() } else { 0 };

@@ -1,9 +1,11 @@
 //! The open sessions over HTTP.
 //!
-//! In: a principal that opens a session. Out: the session's id, and later the session, for its principal.
-//! Invariants: an id has 128 random bits; a session is known to the principal that opened it only; a tenant has a bounded number
-//! of sessions; one that is idle ends, also if its requests wait for answers of the client, and so does one whose key was
-//! revoked; a session that has ended leaves the table.
+//! In: a principal that opens a session. Out: the session's id, and later the session, for its
+//! principal.
+//! Invariants: an id has 128 random bits; a session is known to the principal that opened it only;
+//! a tenant has a bounded number of sessions; one that is idle ends, also if its requests wait for
+//! answers of the client, and so does one whose key was revoked; a session that has ended leaves
+//! the table.
 //! Source: docs/threat-model.md, rows 75 and 106.
 
 use std::collections::HashMap;
@@ -79,8 +81,8 @@ impl Sessions {
         Some((id, opened))
     }
 
-    /// The session, if the principal has opened it and it is still open. It lives as long as the newest token of its
-    /// principal.
+    /// The session, if the principal has opened it and it is still open. It lives as long as the
+    /// newest token of its principal.
     pub(super) fn find(&self, id: &str, principal: &Principal) -> Option<Opened> {
         let mut open = self.open.lock();
         let opened = open.get_mut(id)?;
@@ -145,7 +147,8 @@ impl Opened {
         Stream { outbox, number, streams: Arc::clone(&self.streams) }
     }
 
-    /// Reads on after the event of this id, and returns the stream's number. `None`: there is no such stream, or it has ended.
+    /// Reads on after the event of this id, and returns the stream's number. `None`: there is no
+    /// such stream, or it has ended.
     pub(super) fn take_up(&self, last: &str) -> Option<(Option<u64>, Reader)> {
         let Some((event, stream)) = last.split_once('/') else {
             return Some((None, self.session.common.read(last.parse().ok()?)));

@@ -1,9 +1,10 @@
 //! MCP over lines: one message a line, on standard input and output.
 //!
 //! In: lines. Out: lines of protocol, and nothing else.
-//! Invariants: a line that is too long is skipped to its end and costs no memory beyond the limit; a bad line is answered and the
-//! next one is read; a request whose id is in use is refused; one task writes, so that no line is torn; after the last line the
-//! requests that run are answered; once nothing can be written any more, they are stopped.
+//! Invariants: a line that is too long is skipped to its end and costs no memory beyond the limit;
+//! a bad line is answered and the next one is read; a request whose id is in use is refused; one
+//! task writes, so that no line is torn; after the last line the requests that run are answered;
+//! once nothing can be written any more, they are stopped.
 //! Source: docs/threat-model.md, rows 72 and 73.
 
 use std::future::pending;
@@ -60,8 +61,8 @@ pub enum StdioError {
     Failed(String),
 }
 
-/// Serves one client on standard input and output, for this principal, until the client closes standard input. Nothing else
-/// may write to standard output meanwhile.
+/// Serves one client on standard input and output, for this principal, until the client closes
+/// standard input. Nothing else may write to standard output meanwhile.
 ///
 /// # Errors
 /// [`StdioError`].
@@ -76,8 +77,8 @@ pub async fn serve_stdio(
     serve_stdio_until(service, principal, options, pending(), Duration::ZERO).await
 }
 
-/// The same, until `shutdown` ends. Then it refuses new calls, waits for the running ones for as long as `drain`, cancels those
-/// that are left, and returns when their answers are written.
+/// The same, until `shutdown` ends. Then it refuses new calls, waits for the running ones for as
+/// long as `drain`, cancels those that are left, and returns when their answers are written.
 ///
 /// # Errors
 /// [`StdioError`].
@@ -391,8 +392,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// The next line, or `None` at the end. The last line can come without its end. One that is too long is told when its
-    /// beginning was read, and its rest is skipped.
+    /// The next line, or `None` at the end. The last line can come without its end. One that is too
+    /// long is told when its beginning was read, and its rest is skipped.
     ///
     /// # Cancel safety
     /// What was read stays.

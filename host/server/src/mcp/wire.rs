@@ -1,8 +1,9 @@
 //! One JSON-RPC message, decoded strictly.
 //!
 //! In: the bytes of a body or of a line. Out: [`Message`], or [`Bad`] with the code of the error.
-//! Invariants: what is accepted is one object with one meaning: no batch, no duplicate member, an id that is a string or a whole
-//! number, params that are an object. No tree is made of a message, whatever is in it: its parts are text.
+//! Invariants: what is accepted is one object with one meaning: no batch, no duplicate member, an
+//! id that is a string or a whole number, params that are an object. No tree is made of a message,
+//! whatever is in it: its parts are text.
 //! Source: JSON-RPC 2.0; MCP, "Base Protocol"; docs/threat-model.md, row 73.
 
 use bytes::Bytes;
@@ -54,7 +55,8 @@ pub(super) enum Kind {
     Notification {
         method: String,
     },
-    /// The client answers a request of the server: with a result or with an error. An error can be without an id.
+    /// The client answers a request of the server: with a result or with an error. An error can be
+    /// without an id.
     Response {
         id: Option<RequestId>,
         answer: Result<Raw, Raw>,

@@ -1,8 +1,9 @@
-//! Serves the metrics, and what keeps the server from working, at an address of their own, on this machine.
+//! Serves the metrics, and what keeps the server from working, at an address of their own, on this
+//! machine.
 //!
 //! In: a [`Service`], a loopback address. Out: [`MetricsServer`].
-//! Invariants: only this machine can connect, and a browser page of another host cannot read the answer; the keys of tenants
-//! open nothing here.
+//! Invariants: only this machine can connect, and a browser page of another host cannot read the
+//! answer; the keys of tenants open nothing here.
 
 use std::io;
 use std::net::SocketAddr;

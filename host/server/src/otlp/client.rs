@@ -1,6 +1,7 @@
 //! The exporter's HTTP client.
 //!
-//! Invariants: it runs on the exporter's thread alone, so that a slow collector costs no thread of a call.
+//! Invariants: it runs on the exporter's thread alone, so that a slow collector costs no thread of
+//! a call.
 
 use std::io;
 use std::sync::Arc;

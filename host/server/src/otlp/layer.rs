@@ -1,8 +1,9 @@
 //! From the spans of `tracing` to those of OpenTelemetry.
 //!
 //! In: the spans that [`names`](super::names) knows. Out: finished spans for the processor.
-//! Invariants: a span is below the one that was current where it began, or below its caller's, as its fields `trace_id` and
-//! `parent_id` say; what its caller does not sample is not exported; [`OpenSpans`] counts the spans that have begun and not ended.
+//! Invariants: a span is below the one that was current where it began, or below its caller's, as
+//! its fields `trace_id` and `parent_id` say; what its caller does not sample is not exported;
+//! [`OpenSpans`] counts the spans that have begun and not ended.
 
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -47,7 +48,8 @@ impl OpenSpans {
     }
 }
 
-/// Hands the spans of requests, calls and calls into the host to the exporter. Made by [`Otlp::layer`](super::Otlp::layer).
+/// Hands the spans of requests, calls and calls into the host to the exporter. Made by
+/// [`Otlp::layer`](super::Otlp::layer).
 #[derive(Debug)]
 pub struct SpanLayer {
     processor: Arc<BatchSpanProcessor>,
@@ -147,7 +149,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
         let Some(open) = extensions.get_mut::<Open>() else { return };
         let before = open.fields.text("parent_id").map(str::to_owned);
         values.record(&mut open.fields);
-        // A request's caller is known once its headers, or its body, are read: before anything is below it.
+        // A request's caller is known once its headers, or its body, are read: before anything is
+        // below it.
         if before.as_deref() != open.fields.text("parent_id") {
             (open.context, open.parent, open.is_remote) =
                 self.placed(open.context.span_id(), &open.fields, None);

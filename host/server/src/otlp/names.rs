@@ -1,7 +1,8 @@
 //! TABLE: the names of OpenTelemetry for the spans and fields of `tracing`.
 //!
 //! Invariants: a span or a field that is not in this table is not exported.
-//! Source: OpenTelemetry semantic conventions 1.38: `execute_tool` spans of GenAI, server spans of MCP, HTTP spans.
+//! Source: OpenTelemetry semantic conventions 1.38: `execute_tool` spans of GenAI, server spans of
+//! MCP, HTTP spans.
 
 use std::fmt::Debug;
 

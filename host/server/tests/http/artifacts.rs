@@ -1,4 +1,5 @@
-//! Artifacts over HTTP: uploads, references in arguments, links in results, tenants, quota, lifetime.
+//! Artifacts over HTTP: uploads, references in arguments, links in results, tenants, quota,
+//! lifetime.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Bad requests: each row of the table in `docs/http.md` has the status and the code that the page says.
+//! Bad requests: each row of the table in `docs/http.md` has the status and the code that the page
+//! says.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;

@@ -341,8 +341,8 @@ async fn a_request_that_is_sent_again_is_answered_again_and_not_made_again() {
     assert_eq!(fixture.waits.recv().await, Some("stopped"));
 }
 
-/// On each path that makes several calls, a repeated key returns the first answer and runs no tool again. A key is valid for
-/// one path and one body only.
+/// On each path that makes several calls, a repeated key returns the first answer and runs no tool
+/// again. A key is valid for one path and one body only.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_is_sent_again_is_answered_again_and_not_made_again() {
     let fixture = Fixture::start().await;

@@ -1,4 +1,5 @@
-//! Calls over HTTP that are cancelled at any moment, or whose clients leave: nothing of them is kept.
+//! Calls over HTTP that are cancelled at any moment, or whose clients leave: nothing of them is
+//! kept.
 //!
 //! Source: docs/threat-model.md, row 74. `scale` does the same to the service itself.
 
@@ -61,7 +62,8 @@ async fn calls_that_are_cancelled_at_any_moment_leave_nothing() {
         assert_eq!(answer["outcome"]["tool_error"]["cause"]["status"], "cancelled", "{answer}");
         assert_eq!(cancel(key, &id).await, 404, "it has ended");
     };
-    // As many as one tenant can have at once, less one: a call whose client has left can still be there.
+    // As many as one tenant can have at once, less one: a call whose client has left can still be
+    // there.
     let calls = stream::iter(0..CANCELS).map(|number| one(number)).buffer_unordered(IN_FLIGHT - 1);
     calls.for_each(async |()| {}).await;
     let service = fixture.service.clone();

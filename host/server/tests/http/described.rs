@@ -1,4 +1,5 @@
-//! `/openapi.json`: each response has a description, and each example of the pages has the form that the document says.
+//! `/openapi.json`: each response has a description, and each example of the pages has the form
+//! that the document says.
 
 use std::collections::BTreeMap;
 
@@ -39,8 +40,8 @@ fn answers_of_calls_and_lists_have_a_schema() {
     }
 }
 
-/// Allows no member that a schema does not name, so that a member which it lacks is noticed. A document of the API allows others:
-/// later versions have more.
+/// Allows no member that a schema does not name, so that a member which it lacks is noticed. A
+/// document of the API allows others: later versions have more.
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(members) => {

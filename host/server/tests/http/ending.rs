@@ -30,7 +30,8 @@ async fn a_request_that_runs_too_long_is_cancelled_and_still_answered() {
     fixture.ended().await;
 }
 
-/// A balancer that asks `/ready` sends the next requests elsewhere. Those that it has sent already are answered.
+/// A balancer that asks `/ready` sends the next requests elsewhere. Those that it has sent already
+/// are answered.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_is_not_ready_before_it_refuses_requests() {
     let hour = Duration::from_secs(3600);

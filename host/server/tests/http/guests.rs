@@ -1,5 +1,5 @@
-//! Components behind the server: a guest that loops is stopped, what it used is charged and counted, and the rights of its
-//! tenant narrow its requests.
+//! Components behind the server: a guest that loops is stopped, what it used is charged and
+//! counted, and the rights of its tenant narrow its requests.
 
 use std::time::Duration;
 
@@ -99,7 +99,8 @@ async fn fuel_is_charged_and_a_tenant_in_debt_waits() {
     assert_eq!(usage(address).await.json()["fuel_left"], 1);
 }
 
-/// A tool with a granted key store, called for a tenant whose overlay has other keys than the grant, and for one without.
+/// A tool with a granted key store, called for a tenant whose overlay has other keys than the
+/// grant, and for one without.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_overlay_of_a_tenant_denies_what_its_tool_is_granted() {
     let engine = Engine::builder()
@@ -191,7 +192,8 @@ async fn the_fuel_of_a_call_is_counted_as_its_receipt_says() {
     assert!(buckets > 2, "{text}");
 }
 
-/// A tenant that is alone has every cell. After a reload its calls come before any call of the second tenant.
+/// A tenant that is alone has every cell. After a reload its calls come before any call of the
+/// second tenant.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tenant_that_comes_first_leaves_cells_to_others() {
     const CELLS: usize = 8;

@@ -15,7 +15,8 @@ use toolcell_test_guests::{Answer, Hostile, Misdeed, Place};
 const FILE: &str =
     r#"{"type": "object", "properties": {"file": {"type": "string", "format": "toolcell-file"}}}"#;
 
-/// Neither the answer nor the usage shows that there is such a tool, whatever the request asks for beside the call.
+/// Neither the answer nor the usage shows that there is such a tool, whatever the request asks for
+/// beside the call.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_hides_itself_is_answered_as_one_that_there_is_not() {
     let guest = Hostile {
@@ -62,7 +63,8 @@ async fn a_tool_that_hides_itself_is_answered_as_one_that_there_is_not() {
     assert_eq!(service.usage(&globex).expect("a tenant").calls, 0);
 }
 
-/// Each way to ask the tool leaves the tenant in debt. The usage is that of a tenant that has no such tool.
+/// Each way to ask the tool leaves the tenant in debt. The usage is that of a tenant that has no
+/// such tool.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_fuel_of_a_hidden_tool_is_charged_and_not_shown() {
     let engine = Engine::builder().build().expect("an engine");

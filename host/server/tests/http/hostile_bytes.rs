@@ -1,5 +1,5 @@
-//! Bytes of hostile clients, made from a seed: the server answers or closes the connection, and other tenants are served as
-//! before.
+//! Bytes of hostile clients, made from a seed: the server answers or closes the connection, and
+//! other tenants are served as before.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -98,7 +98,8 @@ fn changed(random: &mut fastrand::Rng, requests: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// Sends bytes and no more, and returns the statuses of the answers once the server has closed the connection.
+/// Sends bytes and no more, and returns the statuses of the answers once the server has closed the
+/// connection.
 async fn statuses(fixture: &Fixture, bytes: &[u8]) -> Vec<u16> {
     sent(fixture, &[bytes], true).await
 }
@@ -180,7 +181,8 @@ async fn changed_requests_are_answered_or_closed_and_nothing_panics() {
     assert_eq!(panics.load(Ordering::Relaxed), 0);
 }
 
-/// Where a proxy and the server could disagree about the end of a request, the second one hidden in it is not answered.
+/// Where a proxy and the server could disagree about the end of a request, the second one hidden in
+/// it is not answered.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_smuggled_request_is_not_answered() {
     let fixture = Fixture::start().await;

@@ -204,7 +204,8 @@ async fn keys_that_cannot_be_read_are_told() {
     }
 }
 
-/// A file that cannot be read may have keys. It makes no difference which request looked at it first.
+/// A file that cannot be read may have keys. It makes no difference which request looked at it
+/// first.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_server_asks_for_keys_if_they_cannot_be_read() {
     let dir = tempfile::tempdir().expect("a fixture");

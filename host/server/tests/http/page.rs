@@ -11,7 +11,8 @@ pub(crate) const ELSEWHERE: [&str; 4] = [
     "a request that is sent before the answer to the one before it (pipelining)",
 ];
 
-/// The rows: each case without backticks, and the status and code of its answer. `–` says that there is none.
+/// The rows: each case without backticks, and the status and code of its answer. `–` says that
+/// there is none.
 pub(crate) fn rows() -> Vec<(String, (String, String))> {
     let table = PAGE.lines().skip_while(|line| !line.starts_with("| bad input |")).skip(2);
     let rows = table.take_while(|line| line.starts_with('|'));
@@ -36,7 +37,8 @@ pub(crate) fn told(reply: Option<&Reply>) -> (String, String) {
     (reply.status.to_string(), code.unwrap_or_else(none))
 }
 
-/// Compares an answer, or that there is none, with its row, which is listed as one with a test of its own.
+/// Compares an answer, or that there is none, with its row, which is listed as one with a test of
+/// its own.
 #[track_caller]
 pub(crate) fn is_as_the_page_says(case: &str, reply: Option<&Reply>) {
     assert!(ELSEWHERE.contains(&case), "`{case}` is not in the list");

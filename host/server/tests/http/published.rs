@@ -1,4 +1,5 @@
-//! Keys that an issuer publishes: where they are found, what is refused, and when they are fetched again.
+//! Keys that an issuer publishes: where they are found, what is refused, and when they are fetched
+//! again.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -1,4 +1,5 @@
-//! Thousands of cancels, of slow clients and of calls beyond a quota: nothing is kept, and other tenants notice nothing.
+//! Thousands of cancels, of slow clients and of calls beyond a quota: nothing is kept, and other
+//! tenants notice nothing.
 //!
 //! Source: docs/threat-model.md, rows 74, 78 and 79.
 
@@ -139,7 +140,8 @@ async fn thousands_of_slow_clients_fail_no_other_request() {
         }
         slow.push(stream);
     }
-    // Each that sent no more is closed: in time, or because its place was needed. What the others have not read stays unread.
+    // Each that sent no more is closed: in time, or because its place was needed. What the others
+    // have not read stays unread.
     for stream in
         slow.iter_mut().enumerate().filter(|(number, _)| number % 3 != 2).map(|(_, stream)| stream)
     {
@@ -149,7 +151,8 @@ async fn thousands_of_slow_clients_fail_no_other_request() {
     assert_eq!(fixture.call(&fixture.acme, "", r#"{"name": "echo"}"#).await.status, 200);
 }
 
-/// A tenant that calls at ten times its quota: the share of its calls that are refused is that of the quota.
+/// A tenant that calls at ten times its quota: the share of its calls that are refused is that of
+/// the quota.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_storm_is_refused_by_the_share_of_its_quota_and_touches_no_other_tenant() {
     const CALLS: u32 = 1_000;

@@ -50,7 +50,8 @@ async fn a_hidden_tool_leaves_no_trace_in_the_usage() {
     }
 }
 
-/// What is counted is work, and not time: how often each tool is asked whether it is visible, and how often one is called.
+/// What is counted is work, and not time: how often each tool is asked whether it is visible, and
+/// how often one is called.
 #[tokio::test]
 async fn a_tool_of_another_tenant_is_refused_as_one_that_there_is_not() {
     let asked = Arc::new(AtomicUsize::new(0));

@@ -1,5 +1,5 @@
-//! Tokens of an issuer: each row of the table in `docs/http.md` has the status and the code that the page says, and what a
-//! token opened ends with it.
+//! Tokens of an issuer: each row of the table in `docs/http.md` has the status and the code that
+//! the page says, and what a token opened ends with it.
 
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -1,4 +1,5 @@
-//! Bad requests over HTTP: each row of the table in `docs/mcp.md` has the status and the code that the page says.
+//! Bad requests over HTTP: each row of the table in `docs/mcp.md` has the status and the code that
+//! the page says.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,7 +69,8 @@ impl Row {
     }
 }
 
-/// Compares an answer with its row of the table of requests, which is listed as one with a test of its own.
+/// Compares an answer with its row of the table of requests, which is listed as one with a test of
+/// its own.
 #[track_caller]
 pub(crate) fn is_as_the_page_says(case: &str, reply: &Reply) {
     assert!(ELSEWHERE.contains(&case), "`{case}` is not in the list");
@@ -263,7 +265,8 @@ fn requests(web: &Web, session: &str) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// What is refused because of a question, both ways in which an answer comes back; and an artifact that is not there.
+/// What is refused because of a question, both ways in which an answer comes back; and an artifact
+/// that is not there.
 async fn about_questions() -> Vec<(&'static str, Reply)> {
     let ask = async |_: Value, call: Arc<Invocation>| match &call.context.resume {
         None => Outcome::AskUser(

@@ -1,4 +1,5 @@
-//! Calls over MCP that are cancelled at any moment, or whose clients leave: they have no answer, and nothing of them is kept.
+//! Calls over MCP that are cancelled at any moment, or whose clients leave: they have no answer,
+//! and nothing of them is kept.
 //!
 //! Source: docs/threat-model.md, row 74.
 

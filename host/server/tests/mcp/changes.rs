@@ -16,7 +16,8 @@ async fn is_told(stream: &mut TcpStream) {
     until(stream, |told| told.contains(CHANGED).then_some(())).await;
 }
 
-/// Both kinds of streams of one tenant, beside one of another tenant: each hears of its own change, once.
+/// Both kinds of streams of one tenant, beside one of another tenant: each hears of its own change,
+/// once.
 #[tokio::test]
 async fn a_changed_list_is_told_on_the_streams_of_its_tenant_only() {
     let (service, registry, _) = service();

@@ -1,4 +1,5 @@
-//! The forms of questions that ask for several things: what a person can choose from is shown as that.
+//! The forms of questions that ask for several things: what a person can choose from is shown as
+//! that.
 
 use std::sync::Arc;
 
@@ -38,7 +39,8 @@ async fn the_texts_that_a_member_can_have_are_an_enum_of_its_field() {
     let two = json!({"type": "string", "enum": ["18:30", "20:00"]});
     let choices = json!({"field": "time", "choices": ["18:30", "20:00"]});
     for (member, option, expected) in [
-        // Of the schema: required, optional, and derived of a type whose variants have words of their own.
+        // Of the schema: required, optional, and derived of a type whose variants have words of
+        // their own.
         (
             json!({"type": "string", "enum": ["18:30", "20:00"], "title": "When?"}),
             Value::Null,

@@ -1,4 +1,5 @@
-//! Messages of hostile clients, made from a seed: each is answered or dropped, and the next request is answered right.
+//! Messages of hostile clients, made from a seed: each is answered or dropped, and the next request
+//! is answered right.
 
 use serde_json::{Value, json};
 use toolcell_server::mcp::McpOptions;
@@ -183,7 +184,8 @@ async fn posts_are_answered_and_another_tenant_is_served() {
         let bytes = changed(&mut random, &messages, &values);
         let eras =
             [session.clone(), list.clone(), modern(1, "tools/call", Some("echo")).0, String::new()];
-        // A session that says that its user can be asked is asked, and its request waits for the answer.
+        // A session that says that its user can be asked is asked, and its request waits for the
+        // answer.
         let first = usize::from(String::from_utf8_lossy(&bytes).contains("elicitation"));
         let more = HEADERS[random.usize(..HEADERS.len())];
         let headers = format!("{JSON}{}{more}", eras[random.usize(first..eras.len())]);

@@ -1,4 +1,5 @@
-//! Calls that can be made later: over HTTP before they begin as the page says, otherwise as a result that says when.
+//! Calls that can be made later: over HTTP before they begin as the page says, otherwise as a
+//! result that says when.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! What tells a client about a tool before its call, and about the call after it: annotations and the receipt.
+//! What tells a client about a tool before its call, and about the call after it: annotations and
+//! the receipt.
 
 use serde_json::{Value, json};
 use toolcell::{Definition, Hints, Registry, Tool};

@@ -1,5 +1,6 @@
-//! A corpus of malformed messages: what is no JSON, what JSON leaves open, and what is no message, in each place of a message.
-//! Each is answered by an error, over lines and over HTTP, and the server answers the next request.
+//! A corpus of malformed messages: what is no JSON, what JSON leaves open, and what is no message,
+//! in each place of a message. Each is answered by an error, over lines and over HTTP, and the
+//! server answers the next request.
 //!
 //! The texts follow JSONTestSuite (`n_` and `i_`). Source: docs/threat-model.md, row 73.
 
@@ -70,7 +71,8 @@ const NO_JSON: [&[u8]; 54] = [
     b"\"\xe9\"",
     b"\xef\xbb\xbf1",
 ];
-/// What JSON leaves open, as `i_` of JSONTestSuite: it has no place in a message, or no one meaning.
+/// What JSON leaves open, as `i_` of JSONTestSuite: it has no place in a message, or no one
+/// meaning.
 const OPEN: [&[u8]; 6] = [
     b"\"\\ud800\"",
     b"\"\\udc00\\ud800\"",

@@ -1,4 +1,5 @@
-//! Questions of a session that wait for an answer: how many there are, what they hold, and when they end.
+//! Questions of a session that wait for an answer: how many there are, what they hold, and when
+//! they end.
 
 use serde_json::{Value, json};
 use tokio::net::TcpStream;

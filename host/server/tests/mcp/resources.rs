@@ -160,7 +160,8 @@ async fn the_text_of_a_large_value_is_its_head_and_a_link() {
     }
 }
 
-/// What is read takes room until it has been sent: a tenant that reads without end leaves others theirs.
+/// What is read takes room until it has been sent: a tenant that reads without end leaves others
+/// theirs.
 #[tokio::test]
 async fn what_is_read_takes_room_beside_bodies() {
     let (service, artifacts, _dir) = service();

@@ -1,4 +1,5 @@
-//! The revisions in which a client opens a session: each lists and calls tools, over lines and over HTTP.
+//! The revisions in which a client opens a session: each lists and calls tools, over lines and over
+//! HTTP.
 
 use serde_json::{Value, json};
 use toolcell_server::mcp::McpOptions;

@@ -1,4 +1,5 @@
-//! A tool that asks twice: the value is made of both answers, in each way in which an answer comes back.
+//! A tool that asks twice: the value is made of both answers, in each way in which an answer comes
+//! back.
 
 use std::sync::Arc;
 

@@ -179,8 +179,8 @@ async fn a_session_has_one_running_request_of_an_id() {
     drop(running);
 }
 
-/// In a session a call goes on without its connection, and a stream that names its last event takes it up. Nothing of a call that
-/// was answered is kept, and without a session nothing at all.
+/// In a session a call goes on without its connection, and a stream that names its last event takes
+/// it up. Nothing of a call that was answered is kept, and without a session nothing at all.
 #[tokio::test]
 async fn the_stream_of_a_running_call_is_taken_up_by_its_last_event() {
     let go = Arc::new(Notify::new());

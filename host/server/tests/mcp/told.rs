@@ -1,4 +1,5 @@
-//! What a client hears of a running call, what the tool hears of the client, and what ends with time.
+//! What a client hears of a running call, what the tool hears of the client, and what ends with
+//! time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -380,7 +381,8 @@ async fn a_value_of_several_lines_is_one_line() {
     client.end().await.unwrap();
 }
 
-/// Clients check structured content against the output schema, and demand it in a result without an error.
+/// Clients check structured content against the output schema, and demand it in a result without an
+/// error.
 #[tokio::test]
 async fn a_halt_of_a_tool_that_promises_its_values_is_told_as_an_error() {
     let halt = async |_: Value| Outcome::Halt(Halt::new("done", json!({"steps": 3})));
@@ -403,8 +405,9 @@ async fn a_halt_of_a_tool_that_promises_its_values_is_told_as_an_error() {
     }
 }
 
-/// A derived schema of optional members, which has null, is a form; a tool that promises the form of its values tells a client
-/// that cannot be asked by an error, because clients accept no other result without a value.
+/// A derived schema of optional members, which has null, is a form; a tool that promises the form
+/// of its values tells a client that cannot be asked by an error, because clients accept no other
+/// result without a value.
 #[tokio::test]
 async fn an_optional_member_is_a_field_of_a_form_and_a_promised_value_is_not_missing() {
     let answer = json!({"type": "object", "required": ["day"], "properties": {

@@ -136,7 +136,8 @@ fn recurse(depth: u64) -> u64 {
 /// Reads memory that the tool does not have.
 #[inline(never)]
 fn read_at(place: usize) -> u8 {
-    // SAFETY: none. WebAssembly traps where the address is out of bounds, and that is what this shows.
+    // SAFETY: none. WebAssembly traps where the address is out of bounds, and that is what this
+    // shows.
     unsafe { std::ptr::read_volatile(black_box(place) as *const u8) }
 }
 

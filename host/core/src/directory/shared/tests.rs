@@ -91,7 +91,8 @@ fn a_turn_that_did_not_end_is_counted_again() {
     assert_eq!((one.used(), two.used()), ((700, 1), (700, 1)));
 }
 
-/// What a dead process had open without a name is given back when another one is alone and finds no room.
+/// What a dead process had open without a name is given back when another one is alone and finds no
+/// room.
 #[test]
 fn what_a_dead_process_had_is_given_back() {
     let scene = Scene::new();

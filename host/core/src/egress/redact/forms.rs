@@ -1,9 +1,10 @@
 //! The forms in which a value is written, as the patterns that are looked for.
 //!
-//! In: values. Out: patterns, each with the values that it may be a form of. Some are looked for in the bytes as they are, some in
-//! what is left of the bytes without separators, and most in their letters and digits alone.
-//! Invariants: pure; what stands everywhere by chance is no pattern; the patterns of all values together are bounded, and the
-//! rarer forms go first.
+//! In: values. Out: patterns, each with the values that it may be a form of. Some are looked for in
+//! the bytes as they are, some in what is left of the bytes without separators, and most in their
+//! letters and digits alone.
+//! Invariants: pure; what stands everywhere by chance is no pattern; the patterns of all values
+//! together are bounded, and the rarer forms go first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,12 +22,13 @@ const BASE32_HEX: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
 const MIN_FORM: usize = 6;
 /// Shortest piece of a value that is looked for, in bytes, and shortest form without separators.
 const MIN_PIECE: usize = 8;
-/// Shortest piece without both a letter and a digit, in bytes: below it is many a word of a language.
+/// Shortest piece without both a letter and a digit, in bytes: below it is many a word of a
+/// language.
 const MIN_WORD: usize = 12;
 /// Longest piece that is looked for, in bytes. A longer one has it in it.
 const MAX_PIECE: usize = 32;
-/// Bytes of all patterns together before the rarer forms are left out. An automaton takes some ten times as much memory; a
-/// value of 40 bytes has 7,000 in all forms and 1,000 in the usual ones.
+/// Bytes of all patterns together before the rarer forms are left out. An automaton takes some ten
+/// times as much memory; a value of 40 bytes has 7,000 in all forms and 1,000 in the usual ones.
 const MAX_PATTERNS: usize = 1 << 20;
 
 /// Escapes what a component of a URL must, and no more.
@@ -51,7 +53,8 @@ pub(super) struct Forms {
     pub(super) bare: Patterns,
     /// In the letters and digits of the bytes.
     pub(super) skeleton: Patterns,
-    /// Those of the skeleton that are words or a number by themselves: they count where they are spelled out.
+    /// Those of the skeleton that are words or a number by themselves: they count where they are
+    /// spelled out.
     pub(super) spelled: BTreeSet<Vec<u8>>,
 }
 
@@ -152,9 +155,9 @@ fn note(patterns: &mut Patterns, form: Vec<u8>, number: usize) {
 /// Which bytes are left out.
 pub(super) type Dropped = [bool; 256];
 
-/// Characters that a reader who leaves out separators does not count to a value: what is white or not seen, quotes and what joins
-/// quoted pieces, the end of a line of quoted-printable, the zeros of UTF-16, and everything beyond ASCII, the characters
-/// without width among it.
+/// Characters that a reader who leaves out separators does not count to a value: what is white or
+/// not seen, quotes and what joins quoted pieces, the end of a line of quoted-printable, the zeros
+/// of UTF-16, and everything beyond ASCII, the characters without width among it.
 pub(super) const SEPARATORS: Dropped = {
     let mut all = [true; 256];
     let mut byte = b'!';
@@ -181,7 +184,8 @@ pub(super) fn in_skeleton() -> &'static Dropped {
     if stands(Defence::SpelledSecrets) { &PUNCTUATION } else { &SEPARATORS }
 }
 
-/// What is left of the bytes. Written as it is because every byte that is searched goes through it: no branch.
+/// What is left of the bytes. Written as it is because every byte that is searched goes through it:
+/// no branch.
 pub(super) fn without(bytes: &[u8], dropped: &Dropped) -> Vec<u8> {
     let (mut kept, mut length) = (vec![0; bytes.len()], 0);
     for byte in bytes {
@@ -330,7 +334,8 @@ fn by_numbers(text: &str) -> Vec<Vec<u8>> {
     ]
 }
 
-/// Pieces of half a value: a value that is broken in two, wherever, leaves one of them whole, and both if in the middle.
+/// Pieces of half a value: a value that is broken in two, wherever, leaves one of them whole, and
+/// both if in the middle.
 fn pieces(value: &[u8]) -> Vec<Vec<u8>> {
     if !stands(Defence::BrokenSecrets) {
         return Vec::new();
@@ -349,11 +354,12 @@ fn pieces(value: &[u8]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The characters of base64 that the value alone decides when this many bytes of its group stand before it.
+/// The characters of base64 that the value alone decides when this many bytes of its group stand
+/// before it.
 fn base64_inside(before: usize, value: &[u8]) -> [Vec<u8>; 2] {
     let bytes = [&[0; 2][..before], value].concat();
-    // Of the first character that the value has a part in, some bits are those of what stands before it; of the last one,
-    // those of what follows.
+    // Of the first character that the value has a part in, some bits are those of what stands
+    // before it; of the last one, those of what follows.
     let from = [0, 2, 3][before];
     let to = bytes.len() * 8 / 6;
     [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD]

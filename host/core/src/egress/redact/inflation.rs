@@ -1,8 +1,8 @@
 //! Searches what is compressed and does not say so: gzip, zlib, and deflate without a header.
 //!
 //! In: the bytes of a body, in pieces. Out: whether a value stands in what they inflate to.
-//! Invariants: a form is found with the piece in which it ends; what inflates to more than is searched is told; memory is
-//! bounded, and so is the work, whatever the pieces.
+//! Invariants: a form is found with the piece in which it ends; what inflates to more than is
+//! searched is told; memory is bounded, and so is the work, whatever the pieces.
 //! Source: RFC 1950, 1951 and 1952.
 
 use miniz_oxide::inflate::stream::{InflateState, inflate};
@@ -13,8 +13,8 @@ use crate::defence::{Defence, stands};
 
 /// Bytes that a body may inflate to: eight times what a call may receive.
 const MAX_INFLATED: usize = 64 << 20;
-/// Bytes that are searched for one body. Each search covers what a form may have begun in, so that many small pieces cost more
-/// than a few large ones.
+/// Bytes that are searched for one body. Each search covers what a form may have begun in, so that
+/// many small pieces cost more than a few large ones.
 const MAX_SEARCHED: usize = 512 << 20;
 /// Bytes that are inflated at once.
 const PIECE: usize = 32 << 10;

@@ -1,7 +1,7 @@
 //! Redactors that were made, for the next call with the same secrets.
 //!
-//! Invariants: all of them together have a bounded size, and those go first that were not asked for longest; one is made where
-//! no other task waits for the thread.
+//! Invariants: all of them together have a bounded size, and those go first that were not asked for
+//! longest; one is made where no other task waits for the thread.
 
 use std::collections::VecDeque;
 use std::fmt;

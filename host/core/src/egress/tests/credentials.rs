@@ -9,7 +9,8 @@ use crate::secret::Secret;
 
 /// One that can be spelled out.
 const VALUE_SPELLED: &str = "canary-4711-of-the-test";
-/// What stands before and behind what is deflated: nothing, zlib, gzip without and with the name of a file.
+/// What stands before and behind what is deflated: nothing, zlib, gzip without and with the name of
+/// a file.
 const COMPRESSED: &[(&[u8], &[u8])] = &[
     (b"", b""),
     (b"\x78\x9c", b"sums"),

@@ -1,4 +1,5 @@
-//! Servers that do what no server should: each ends in time, with an error that says which kind it was.
+//! Servers that do what no server should: each ends in time, with an error that says which kind it
+//! was.
 
 use std::panic::AssertUnwindSafe;
 

@@ -1,4 +1,5 @@
-//! Addresses that are not on the public internet: in every spelling, from any resolver, nothing arrives there.
+//! Addresses that are not on the public internet: in every spelling, from any resolver, nothing
+//! arrives there.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -121,7 +122,8 @@ fn a_rules_networks_let_through_what_they_name_and_nothing_else() {
     }
 }
 
-/// A rule that names a network of IPv6, even all of it, says nothing of what its addresses lead to in IPv4.
+/// A rule that names a network of IPv6, even all of it, says nothing of what its addresses lead to
+/// in IPv4.
 #[test]
 fn an_address_inside_of_another_is_judged_too() {
     let everything: IpNet = "::/0".parse().unwrap();
@@ -234,7 +236,8 @@ async fn the_next_address_is_tried_when_one_does_not_answer() {
     assert_eq!(kind(&send(&egress, &rights, get(&url)).await), "response");
 }
 
-/// The hint has the rule for the host, if that is known without a lookup, and never a path or an address that a name has.
+/// The hint has the rule for the host, if that is known without a lookup, and never a path or an
+/// address that a name has.
 #[test]
 fn the_hint_of_a_private_host_is_a_rule_for_it() {
     for (url, expected) in [
@@ -260,7 +263,8 @@ fn the_hint_of_a_private_host_is_a_rule_for_it() {
     }
 }
 
-/// With the grant that allows it. The network that a name leads to is not said: observers may be other people than the operator.
+/// With the grant that allows it. The network that a name leads to is not said: observers may be
+/// other people than the operator.
 #[test]
 fn observers_are_told_of_a_request_to_a_private_network() {
     for (url, grant) in [

@@ -1,4 +1,5 @@
-//! A proxy of the operator's: it makes the connections, and the checks of addresses and certificates hold.
+//! A proxy of the operator's: it makes the connections, and the checks of addresses and
+//! certificates hold.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -30,7 +31,8 @@ async fn proxy(answer: &'static str) -> (Server, Arc<Mutex<Vec<String>>>) {
     (server, heads)
 }
 
-/// Asks for this URL through a proxy that gives this answer. Returns the response or the error, and the heads that the proxy got.
+/// Asks for this URL through a proxy that gives this answer. Returns the response or the error, and
+/// the heads that the proxy got.
 async fn asked(
     url: &str,
     answer: &'static str,

@@ -28,7 +28,8 @@ fn numbered(text: &str, form: impl Fn(u16) -> String) -> String {
     text.encode_utf16().map(form).collect()
 }
 
-/// The forms, and how many characters of each may be left over: those that belong to a neighbour too.
+/// The forms, and how many characters of each may be left over: those that belong to a neighbour
+/// too.
 fn forms(secret: &str) -> Vec<(String, usize)> {
     let mut forms = vec![
         (secret.to_owned(), 0),
@@ -182,7 +183,8 @@ fn base32(bytes: &[u8]) -> String {
     characters.collect()
 }
 
-/// In one piece and in pieces of a byte, and nothing of it is left but a few characters at both ends.
+/// In one piece and in pieces of a byte, and nothing of it is left but a few characters at both
+/// ends.
 fn hidden(redactor: &Redactor, form: &str) {
     let text = format!("<{form}> and so on");
     let shown = String::from_utf8_lossy(&redactor.redact(text.as_bytes())).into_owned();
@@ -281,7 +283,8 @@ fn sentences_numbers_and_code_are_no_values() {
     assert_eq!(redactor.redact(base64.as_bytes()), base64.as_bytes());
 }
 
-/// Whatever the bytes are, the search looks at each a bounded number of times: text that almost is a form costs no more.
+/// Whatever the bytes are, the search looks at each a bounded number of times: text that almost is
+/// a form costs no more.
 #[test]
 fn a_search_takes_in_what_is_made_to_cost_the_most() {
     let secret = "aaaaaaaaaaaaaaa1";

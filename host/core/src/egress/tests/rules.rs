@@ -1,4 +1,5 @@
-//! Whatever host a request names: a suffix rule lets it through only if it is below the name of the rule.
+//! Whatever host a request names: a suffix rule lets it through only if it is below the name of the
+//! rule.
 
 use super::*;
 

@@ -15,7 +15,8 @@ fn secret(value: &str) -> Secret {
     Secret::new(value).unwrap()
 }
 
-/// What a request is held against: another's value, and one of the tool's own that is bound to a place.
+/// What a request is held against: another's value, and one of the tool's own that is bound to a
+/// place.
 fn screen(bound_to: &str, seen: &Arc<Mutex<Vec<&'static str>>>) -> Secrets {
     let others = Redactor::of_whole(vec![secret(OTHERS)]).unwrap();
     let own = Redactor::new(vec![secret(OWN)]);

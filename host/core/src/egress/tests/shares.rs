@@ -16,7 +16,8 @@ async fn opened(
     tokio::time::timeout(4 * SHORT, open).await.ok()
 }
 
-/// How many connections are had by calls with these budgets, each as often as it stands there, none of them given back.
+/// How many connections are had by calls with these budgets, each as often as it stands there, none
+/// of them given back.
 async fn held(egress: &Egress, server: &Server, budgets: Vec<Budget>) -> Vec<http::Response<Body>> {
     let opened = join_all(budgets.iter().map(|budget| opened(egress, server, budget))).await;
     opened.into_iter().flatten().map(Result::unwrap).collect()

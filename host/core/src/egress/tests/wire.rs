@@ -150,7 +150,8 @@ async fn bytes_are_counted_over_all_requests_of_a_call() {
     }
 }
 
-/// What a guest hands over piece by piece is judged before the first piece and paid for with each: none is held in vain.
+/// What a guest hands over piece by piece is judged before the first piece and paid for with each:
+/// none is held in vain.
 #[tokio::test]
 async fn a_request_is_admitted_before_its_body_is_there() {
     let server = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;

@@ -1,8 +1,9 @@
 //! Single-flight across processes: one process makes a cache entry; the others wait and use it.
 //!
 //! In: the path of a lock's file. Out: an [`Alone`], while it lives.
-//! Invariants: the lock (`flock`) ends with its process, and the next one has it; a file that was locked and has lost its
-//! name meanwhile is no lock; where no lock can be had, the caller goes on without one.
+//! Invariants: the lock (`flock`) ends with its process, and the next one has it; a file that was
+//! locked and has lost its name meanwhile is no lock; where no lock can be had, the caller goes on
+//! without one.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -29,7 +30,8 @@ impl Drop for Alone {
     }
 }
 
-/// Waits for other processes for as long as `goes_on` says. None when it says no, or where there are no locks.
+/// Waits for other processes for as long as `goes_on` says. None when it says no, or where there
+/// are no locks.
 pub(in crate::engine) fn wait(path: &Path, mut goes_on: impl FnMut() -> bool) -> Option<Alone> {
     loop {
         let file = open(path)

@@ -1,7 +1,8 @@
-//! The hash of an artifact. That of a language runtime has tens of megabytes, and its hash is most of a first call's time:
-//! several threads compute it.
+//! The hash of an artifact. That of a language runtime has tens of megabytes, and its hash is most
+//! of a first call's time: several threads compute it.
 //!
-//! Invariants: the threads end with the hash; where the system has none to give, one thread computes the same hash.
+//! Invariants: the threads end with the hash; where the system has none to give, one thread
+//! computes the same hash.
 
 use std::io::{self, Read};
 use std::thread::available_parallelism;

@@ -1,9 +1,10 @@
 //! Room in a directory of artifacts: what was not used for longest goes first.
 //!
 //! In: an entry that is to be written. Out: that there is room for it, or that there cannot be.
-//! Invariants: nothing is touched but what a cache has written, known by its name; an entry that is being read stays; who
-//! has opened a file keeps it, who has not finds that the entry is gone, and neither is an error; any number of processes
-//! may do this at once, and be a few entries over the bound together until the next one is written.
+//! Invariants: nothing is touched but what a cache has written, known by its name; an entry that is
+//! being read stays; who has opened a file keeps it, who has not finds that the entry is gone, and
+//! neither is an error; any number of processes may do this at once, and be a few entries over the
+//! bound together until the next one is written.
 
 use std::collections::HashMap;
 use std::fs::{self, TryLockError};
@@ -15,7 +16,8 @@ use crate::defence::{Defence, stands};
 
 /// The files of an entry.
 pub(super) const PARTS: [&str; 3] = ["mac", "code", "tools"];
-/// How the name of a file begins and ends that is still being written, or was when its process died.
+/// How the name of a file begins and ends that is still being written, or was when its process
+/// died.
 pub(super) const UNFINISHED: (&str, &str) = ("unfinished-", ".part");
 /// Bytes that a file takes of the disk at least, and a multiple of which it takes.
 const BLOCK: u64 = 4096;
@@ -30,7 +32,8 @@ struct Kept {
     used: SystemTime,
 }
 
-/// Makes room for an entry with files of these lengths, in place of one of the same name and of others.
+/// Makes room for an entry with files of these lengths, in place of one of the same name and of
+/// others.
 ///
 /// # Errors
 /// When it alone is more than may be there.

@@ -55,7 +55,8 @@ fn a_tampered_entry_is_never_used() {
     }
 }
 
-/// Each byte of the first page of what would be run, and one bit of it: source: docs/threat-model.md, row 57.
+/// Each byte of the first page of what would be run, and one bit of it: source:
+/// docs/threat-model.md, row 57.
 #[test]
 fn no_byte_of_the_code_can_be_another() {
     let dir = tempfile::tempdir().unwrap();
@@ -85,7 +86,8 @@ fn entries_cannot_be_swapped_or_moved_between_directories() {
     assert!(first.get("b").is_none() && second.get("a").is_none() && first.get("a").is_some());
 }
 
-/// A key that another user may know, or that is cut short, is worth nothing, and neither is what was kept with it.
+/// A key that another user may know, or that is cut short, is worth nothing, and neither is what
+/// was kept with it.
 #[test]
 fn a_key_of_doubtful_origin_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
@@ -113,7 +115,8 @@ fn a_key_of_doubtful_origin_is_replaced() {
     }
 }
 
-/// Out of descriptors, say: a process that starts then has no cache, and the next process has it all.
+/// Out of descriptors, say: a process that starts then has no cache, and the next process has it
+/// all.
 #[test]
 fn a_key_that_cannot_be_read_now_stays() {
     let dir = tempfile::tempdir().unwrap();

@@ -52,7 +52,8 @@ fn each_way_a_worker_ends() {
     }
 }
 
-/// Half a minute is what a bomb may take of anybody's time, the second included in which its compiler dies.
+/// Half a minute is what a bomb may take of anybody's time, the second included in which its
+/// compiler dies.
 #[test]
 fn a_compiler_that_is_waited_for_has_less_than_half_a_minute() {
     let worker = Worker { limit: DEFAULT_COMPILE_TIME, ..worker("exec echo $0") };

@@ -1,7 +1,8 @@
 //! The type of a value that crosses the boundary, without the engine.
 //!
 //! In: a type of the engine. Out: a [`Shape`], or what in it cannot be JSON.
-//! Invariants: a shape is bounded in depth and in the number of its parts, however a component composes its types.
+//! Invariants: a shape is bounded in depth and in the number of its parts, however a component
+//! composes its types.
 
 use std::fmt;
 

@@ -173,7 +173,8 @@ proptest! {
         prop_assert_eq!(to_json(&shape, &read), Some(value), "{}", shape);
     }
 
-    /// Whatever JSON is given for whatever type: it is a value that comes back as itself, or a fault.
+    /// Whatever JSON is given for whatever type: it is a value that comes back as itself, or a
+    /// fault.
     #[test]
     fn what_does_not_fit_is_a_fault(shape in shapes(), (_, value) in shapes().prop_flat_map(|shape| {
         let values = values(&shape);

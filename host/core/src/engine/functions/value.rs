@@ -1,10 +1,11 @@
 //! Values: from JSON to those of the engine, and back.
 //!
-//! The rules, which `docs/existing-components.md` states for users:
-//! whole numbers are exact: of 64-bit types those beyond 2^53 are written as a string of decimal digits, and read as either;
-//! numbers that JSON does not have are the strings `NaN`, `Infinity` and `-Infinity`; `list<u8>` is a string in base64; an
-//! option is its value or `null`, and `{"some": …}` where its value can be `null` itself; a case of a variant is its name, or
-//! an object with its name and value; a result inside another type is `{"ok": …}` or `{"error": …}`; flags are a list.
+//! The rules, which `docs/existing-components.md` states for users: whole numbers are exact: of
+//! 64-bit types those beyond 2^53 are written as a string of decimal digits, and read as either;
+//! numbers that JSON does not have are the strings `NaN`, `Infinity` and `-Infinity`; `list<u8>` is
+//! a string in base64; an option is its value or `null`, and `{"some": …}` where its value can be
+//! `null` itself; a case of a variant is its name, or an object with its name and value; a result
+//! inside another type is `{"ok": …}` or `{"error": …}`; flags are a list.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -20,7 +21,8 @@ pub(super) const OK: &str = "ok";
 pub(super) const ERROR: &str = "error";
 /// What floating-point types have and JSON has not.
 pub(super) const NUMBERS_WITHOUT_JSON: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
-/// Up to here every whole number is exact as a double, which is what many programs read JSON numbers as.
+/// Up to here every whole number is exact as a double, which is what many programs read JSON
+/// numbers as.
 const EXACT: i128 = (1 << 53) - 1;
 /// The same as a double.
 const EXACT_DOUBLE: f64 = 9_007_199_254_740_991.0;
@@ -181,7 +183,8 @@ pub(super) fn to_json(shape: &Shape, value: &Val) -> Option<Value> {
             }
         }
         (Shape::Float32, Val::Float32(value)) => {
-            // The shortest text that is read as the same number, where that holds by way of a double too.
+            // The shortest text that is read as the same number, where that holds by way of a
+            // double too.
             let short =
                 value.to_string().parse().ok().filter(|short: &f64| is_same(*short, *value));
             floating(short.unwrap_or(f64::from(*value)))

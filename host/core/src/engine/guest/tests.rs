@@ -78,7 +78,8 @@ fn calls_that_are_mostly_stopped_begin_in_the_slow_lane() {
     assert_eq!(trail.lock().pop(), Some(('b', "quick".to_owned())));
 }
 
-/// A wait at the beginning says nothing of what comes after it. Seen to fail with the wait itself noted.
+/// A wait at the beginning says nothing of what comes after it. Seen to fail with the wait itself
+/// noted.
 #[test]
 fn a_call_that_waits_first_is_noted_by_what_it_does_then() {
     let lanes = Lanes::new(1).unwrap();
@@ -134,7 +135,8 @@ fn polled<F: Future>(future: F, pulse: &Arc<Pulse>) -> (Guest<F>, Poll<Option<F:
     (guest, poll)
 }
 
-/// Killed in the middle of a poll that ends in a wait: no code would ever wake it, so it must not be left to wait.
+/// Killed in the middle of a poll that ends in a wait: no code would ever wake it, so it must not
+/// be left to wait.
 #[test]
 fn killed_while_polled_it_does_not_wait() {
     let pulse = Arc::new(Pulse::default());
@@ -162,8 +164,8 @@ fn killed_between_polls_it_is_dropped_at_once() {
     assert_eq!(Arc::strong_count(&held), 1);
 }
 
-/// Its task ends while others still have the turn, and it takes none of theirs. Seen to fail with a task that waits for its
-/// turn alone.
+/// Its task ends while others still have the turn, and it takes none of theirs. Seen to fail with a
+/// task that waits for its turn alone.
 #[test]
 fn killed_in_line_it_ends_at_once() {
     let (lanes, trail, habit) = (Lanes::new(1).unwrap(), Trail::default(), slow_habit());

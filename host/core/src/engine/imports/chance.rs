@@ -1,6 +1,8 @@
-//! Randomness of a cell that is to be reproduced: the same for the same seed and call id, told apart by what it is for.
+//! Randomness of a cell that is to be reproduced: the same for the same seed and call id, told
+//! apart by what it is for.
 //!
-//! Without a seed the engine's own generators serve, seeded for each cell from the operating system.
+//! Without a seed the engine's own generators serve, seeded for each cell from the operating
+//! system.
 
 use std::convert::Infallible;
 

@@ -1,7 +1,7 @@
 //! `wasi:io/error`: what a guest is told of a stream's failure.
 //!
-//! Invariants: the text is one of the host's own, the same for the same failure whatever the host's environment is: no
-//! backtrace, no path, no version, no words of the system's or of a library.
+//! Invariants: the text is one of the host's own, the same for the same failure whatever the host's
+//! environment is: no backtrace, no path, no version, no words of the system's or of a library.
 
 use std::io;
 

@@ -1,9 +1,10 @@
 //! `wasi:filesystem`: the directories of a call's rights.
 //!
-//! What only looks is done by the engine's own host. What opens or changes something is done by [`directory`](crate::directory),
-//! which counts it.
-//! Invariants: nothing is opened before a call first asks; a disk is waited for on threads of the tenant's share alone; what
-//! is open is counted until it is closed, and so is what streams and listings keep.
+//! What only looks is done by the engine's own host. What opens or changes something is done by
+//! [`directory`](crate::directory), which counts it.
+//! Invariants: nothing is opened before a call first asks; a disk is waited for on threads of the
+//! tenant's share alone; what is open is counted until it is closed, and so is what streams and
+//! listings keep.
 
 mod devices;
 mod handles;
@@ -44,7 +45,8 @@ pub(in crate::engine) struct Files {
     scratch: Option<Scratch>,
     way: Way,
     retained: Arc<Retained>,
-    /// The last path that was looked for outside of the granted directories: libraries look for one several times.
+    /// The last path that was looked for outside of the granted directories: libraries look for one
+    /// several times.
     ungranted: Option<(String, Access)>,
     /// The times that the guest has set last, in time since 1970: it is told these as they are.
     set: VecDeque<Duration>,
@@ -163,7 +165,8 @@ impl Cell {
         self.world().descriptors.take(self.invocation.context.tenant.as_deref()).map(Arc::new)
     }
 
-    /// Where a path leads from a directory: in a dry run noted, and refused where it is outside of all granted directories.
+    /// Where a path leads from a directory: in a dry run noted, and refused where it is outside of
+    /// all granted directories.
     fn note_path(
         &mut self,
         fd: &Resource<Descriptor>,

@@ -1,6 +1,7 @@
 //! The import `http`: one request and its whole response.
 //!
-//! Not here: what a request may be and where it may go ([`egress`](crate::egress)), which is the same for `wasi:http`.
+//! Not here: what a request may be and where it may go ([`egress`](crate::egress)), which is the
+//! same for `wasi:http`.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -233,8 +234,8 @@ impl Cell {
         }))
     }
 
-    /// A secret, to be put into a request. The right to it is asked for again: its handle may be older than nothing, and the
-    /// decision costs nothing.
+    /// A secret, to be put into a request. The right to it is asked for again: its handle may be
+    /// older than nothing, and the decision costs nothing.
     async fn credential(&mut self, name: &str) -> Result<Credential, SendError> {
         self.authorize(&Request::Secret { name: name.into() })?;
         let unavailable = || SendError::Invalid(format!("the secret `{name}` is not available"));
@@ -296,7 +297,8 @@ fn fault(error: SendError) -> http::Fault {
 mod tests {
     use super::*;
 
-    /// Methods and URLs come as a tool wrote them: what is neither is no request, before anything is asked for it.
+    /// Methods and URLs come as a tool wrote them: what is neither is no request, before anything
+    /// is asked for it.
     #[test]
     fn what_is_no_method_or_no_place_is_no_request() {
         const URL: &str = "https://a.example/x";

@@ -1,5 +1,5 @@
-//! The WASI interfaces that language runtimes import for their own start: without any power, but for granted environment
-//! variables.
+//! The WASI interfaces that language runtimes import for their own start: without any power, but
+//! for granted environment variables.
 //!
 //! Linked one by one: what is not named here does not exist for a guest.
 
@@ -26,11 +26,11 @@ use crate::rights::{Decision, Request, Rights};
 
 /// Resolution of both clocks: enough for a tool, too coarse to time a cache line.
 const CLOCK_RESOLUTION: Duration = Duration::from_millis(1);
-/// The monotonic time when a cell first asks for anything. Above 0, which Go takes for a fault, and high enough
-/// that a program can subtract a span from it.
+/// The monotonic time when a cell first asks for anything. Above 0, which Go takes for a fault, and
+/// high enough that a program can subtract a span from it.
 const MONOTONIC_START: Duration = Duration::from_hours(24);
-/// How far behind the host's date the times may be that a disk gives to files: the slowest kernels have a hundred ticks a
-/// second.
+/// How far behind the host's date the times may be that a disk gives to files: the slowest kernels
+/// have a hundred ticks a second.
 const DISK_TICK: Duration = Duration::from_millis(20);
 /// The variable by which programs find a directory for temporary files.
 const TMPDIR: &str = "TMPDIR";
@@ -84,8 +84,9 @@ impl cli::environment::Host for Cell {
     }
 }
 
-/// A context without directories and network: closed input, captured output, and of the environment what the cell's rights
-/// leave. A command has the words of its command line, its input, and an output of its own.
+/// A context without directories and network: closed input, captured output, and of the environment
+/// what the cell's rights leave. A command has the words of its command line, its input, and an
+/// output of its own.
 pub(in crate::engine) fn context(
     lines: &Lines,
     world: &World,
@@ -155,7 +156,8 @@ fn coarse(duration: Duration) -> Duration {
 #[derive(Debug, Clone, Copy)]
 pub(in crate::engine) struct Clock {
     began: Instant,
-    /// The host's date then, since 1970. One before that reads as 1970, where the stock clock panics.
+    /// The host's date then, since 1970. One before that reads as 1970, where the stock clock
+    /// panics.
     date: Duration,
     /// The cell's: the host's where the engine has none of its own.
     start: Duration,
@@ -179,8 +181,8 @@ impl Clock {
         }
     }
 
-    /// What the cell is told of a date of the host's, that of a file say, in time since 1970. One from before it began is
-    /// what it is, a later one goes with the cell's clock.
+    /// What the cell is told of a date of the host's, that of a file say, in time since 1970. One
+    /// from before it began is what it is, a later one goes with the cell's clock.
     pub(in crate::engine) fn tell(&self, date: Duration) -> Duration {
         coarse(match (date.saturating_add(DISK_TICK).checked_sub(self.date), self.pace) {
             (None, _) => date,
@@ -246,7 +248,8 @@ mod tests {
     fn dates_of_the_host_go_with_the_cells_clock() {
         let (date, second) = (Duration::from_secs(1_000_000), Duration::from_secs(1));
         for (start, pace, expected) in [
-            // From long before, from when it began by a clock that goes in steps, from then, and from later.
+            // From long before, from when it began by a clock that goes in steps, from then, and
+            // from later.
             (date, Pace::Running, [date - second, date - DISK_TICK, date, date + second]),
             (date, Pace::Frozen, [date - second, date, date, date]),
             (second, Pace::Running, [date - second, second - DISK_TICK, second, second + second]),
@@ -289,7 +292,8 @@ mod tests {
         assert!(random.get_insecure_random_bytes(RANDOM_BYTES + 1).is_err());
     }
 
-    /// Ten thousand times, a hundred in each of a hundred calls that have the same id. Source: docs/threat-model.md, row 53.
+    /// Ten thousand times, a hundred in each of a hundred calls that have the same id. Source:
+    /// docs/threat-model.md, row 53.
     #[test]
     fn no_two_draws_are_alike() {
         let mut seen = HashSet::new();

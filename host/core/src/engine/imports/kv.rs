@@ -1,4 +1,5 @@
-//! The import `kv`: the keys of the tool's component, under the rules of its rights and the quota of its store.
+//! The import `kv`: the keys of the tool's component, under the rules of its rights and the quota
+//! of its store.
 
 use std::time::Duration;
 
@@ -79,14 +80,14 @@ impl kv::Host for Cell {
 }
 
 impl Cell {
-    /// Returns true if a write has the value of a secret that only a tool which led to this call may read. A stored value
-    /// outlives the call, and later calls do not know that secret.
+    /// Returns true if a write has the value of a secret that only a tool which led to this call
+    /// may read. A stored value outlives the call, and later calls do not know that secret.
     fn is_foreign(&self, written: [&[u8]; 2]) -> bool {
         self.veil().is_some_and(|veil| written.into_iter().any(|bytes| veil.is_foreign(bytes)))
     }
 
-    /// Asks the store, if the tool may. On a thread that may wait for a disk, of its tenant's share: when the call ends
-    /// meanwhile, what was begun goes on to its end.
+    /// Asks the store, if the tool may. On a thread that may wait for a disk, of its tenant's
+    /// share: when the call ends meanwhile, what was begun goes on to its end.
     async fn in_store<T: Send + 'static>(
         &mut self,
         function: &'static str,

@@ -1,8 +1,9 @@
 //! Standard output and standard error of a guest: bounded, cut into lines, sent as log events.
 //!
-//! Invariants: never the host's own streams; at most the call's log limit is kept and the rest is counted: together they are
-//! the bytes that the guest wrote, whatever it wrote. A write never fails and never waits, so that a chatty guest behaves as
-//! it would alone; an empty one says nothing, and counts as a call into the host alone.
+//! Invariants: never the host's own streams; at most the call's log limit is kept and the rest is
+//! counted: together they are the bytes that the guest wrote, whatever it wrote. A write never
+//! fails and never waits, so that a chatty guest behaves as it would alone; an empty one says
+//! nothing, and counts as a call into the host alone.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,16 +22,18 @@ use crate::handler::Invocation;
 const LINE_BYTES: usize = 4096;
 /// How much of standard error is kept as the guest's last words.
 const LAST_WORDS_BYTES: usize = 2048;
-/// How much of them is the beginning of what was written, where that is longer: an exception begins with its message.
+/// How much of them is the beginning of what was written, where that is longer: an exception begins
+/// with its message.
 const LAST_WORDS_HEAD: usize = 512;
 /// Stands between that beginning and the end.
 const LAST_WORDS_GAP: &str = "…\n…";
-/// How much of one line is kept of them: of a long message its beginning stays, also where a stack follows.
+/// How much of one line is kept of them: of a long message its beginning stays, also where a stack
+/// follows.
 const LAST_WORDS_LINE: usize = 1024;
 /// How much one write may carry.
 const PERMIT_BYTES: usize = 64 << 10;
-/// What the end of a line costs of the log limit, also that of a message of `log`: a line without a byte makes the host work
-/// too.
+/// What the end of a line costs of the log limit, also that of a message of `log`: a line without a
+/// byte makes the host work too.
 pub(in crate::engine) const LINE_END: u64 = 1;
 
 /// Both streams of one cell.
@@ -148,7 +151,8 @@ fn unfinished(bytes: &[u8]) -> usize {
 }
 
 impl LastWords {
-    /// Appends the beginning of a line, or nothing if it continues one, dropping from the middle what is over the bound.
+    /// Appends the beginning of a line, or nothing if it continues one, dropping from the middle
+    /// what is over the bound.
     fn remember(&mut self, line: &str, is_whole: bool) {
         let is_continued = std::mem::replace(&mut self.is_open, !is_whole);
         if is_continued {
@@ -167,8 +171,8 @@ impl LastWords {
     }
 }
 
-/// Sends one line as an event, within the call's log limit, of which it costs what the guest wrote: a byte that is no text is
-/// shown as four.
+/// Sends one line as an event, within the call's log limit, of which it costs what the guest wrote:
+/// a byte that is no text is shown as four.
 pub(in crate::engine) fn emit(
     invocation: &Invocation,
     source: LogSource,
@@ -241,7 +245,8 @@ mod tests {
     use crate::call::{CallContext, ToolCall};
     use crate::limits::Limits;
 
-    /// What is kept and what is lost of these pieces, both streams in turn. Between two of them little waits.
+    /// What is kept and what is lost of these pieces, both streams in turn. Between two of them
+    /// little waits.
     fn written(limit: u64, pieces: &[&[u8]]) -> (u64, u64) {
         let limits = Limits::default().with_log(limit);
         let call = ToolCall::new("1", "t", "{}");
@@ -334,7 +339,8 @@ mod tests {
         assert_eq!(words.matches(LAST_WORDS_GAP).count(), 1, "{words}");
     }
 
-    /// Seen to fail with text counted as it is shown, and with an end counted for a line that has none.
+    /// Seen to fail with text counted as it is shown, and with an end counted for a line that has
+    /// none.
     #[test]
     fn what_is_kept_and_what_is_lost_is_what_was_written() {
         let long = vec![b'x'; PERMIT_BYTES];

@@ -1,4 +1,5 @@
-//! The imports `secrets` and `reveal`: handles that hold a name, and values for tools that are granted to read them.
+//! The imports `secrets` and `reveal`: handles that hold a name, and values for tools that are
+//! granted to read them.
 
 use std::sync::Arc;
 
@@ -91,7 +92,8 @@ impl reveal::Host for Cell {
     }
 }
 
-/// Sees to it that a value that is about to be used is hidden wherever it is said again. False where it cannot be.
+/// Sees to it that a value that is about to be used is hidden wherever it is said again. False
+/// where it cannot be.
 pub(super) async fn hide(veil: Option<Arc<Veil>>, name: &str, value: &Secret) -> bool {
     match veil {
         Some(veil) => veil.learn(name, value).await,

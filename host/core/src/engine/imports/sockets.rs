@@ -1,8 +1,9 @@
 //! `wasi:sockets`, without sockets: language runtimes import it, and no tool gets it.
 //!
 //! In: a call to a socket function. Out: `access-denied` for the guest, and a denial event.
-//! Invariants: nothing here opens, binds or resolves anything: there is no code for it. The resources that stand for a socket
-//! are types without a value, so what is done with one cannot be reached.
+//! Invariants: nothing here opens, binds or resolves anything: there is no code for it. The
+//! resources that stand for a socket are types without a value, so what is done with one cannot be
+//! reached.
 
 use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, LinkerInstance, Resource, ResourceType};
@@ -16,7 +17,8 @@ const VERSION: &str = "0.2.6";
 /// Characters of a name that a denial quotes: more than a name of DNS has.
 const NAME_CHARS: usize = 255;
 
-/// A guest's handle of the network: a word that other functions want to hear, and nothing behind it.
+/// A guest's handle of the network: a word that other functions want to hear, and nothing behind
+/// it.
 enum Network {}
 enum TcpSocket {}
 enum UdpSocket {}

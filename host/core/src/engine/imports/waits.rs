@@ -1,7 +1,8 @@
-//! `wasi:io` and the timers of `wasi:clocks`, where the engine's own host does less than programs expect.
+//! `wasi:io` and the timers of `wasi:clocks`, where the engine's own host does less than programs
+//! expect.
 //!
-//! A timer that lies in the past is over at once. A blocking write takes as many bytes as a call brings. A call that waits
-//! notes for what, so that a timeout can tell it.
+//! A timer that lies in the past is over at once. A blocking write takes as many bytes as a call
+//! brings. A call that waits notes for what, so that a timeout can tell it.
 
 use std::time::Duration;
 
@@ -118,7 +119,8 @@ fn waiting<'a>(
     Ok(&mut cell.table)
 }
 
-/// Names the object that a guest waits for: a response sooner than a timer, which is often its bound.
+/// Names the object that a guest waits for: a response sooner than a timer, which is often its
+/// bound.
 fn awaited(table: &mut ResourceTable) -> Option<Awaited> {
     let mut found = None;
     for object in table.iter_mut() {

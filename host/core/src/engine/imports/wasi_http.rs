@@ -1,7 +1,8 @@
-//! `wasi:http`, so that ordinary HTTP libraries of guests work: the same requests by the same way out.
+//! `wasi:http`, so that ordinary HTTP libraries of guests work: the same requests by the same way
+//! out.
 //!
-//! Invariants: nothing is sent but by [`egress`](crate::egress); a request's body is whole before it is sent. What the requests
-//! of a call may send in all is what their bodies may hold in all.
+//! Invariants: nothing is sent but by [`egress`](crate::egress); a request's body is whole before
+//! it is sent. What the requests of a call may send in all is what their bodies may hold in all.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -56,7 +57,8 @@ pub(super) fn link(linker: &mut Linker<Cell>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// The engine's own `write` of a body, with a stream that takes the body also before the request is handed over.
+/// The engine's own `write` of a body, with a stream that takes the body also before the request is
+/// handed over.
 fn body_stream(
     mut store: StoreContextMut<'_, Cell>,
     (body,): (Resource<HostOutgoingBody>,),
@@ -123,8 +125,8 @@ struct Hooks {
     written: Arc<AtomicU64>,
 }
 
-/// The stream of a request's body. It gathers what is written, in whole pieces, so that a body of any writes fits the channel
-/// that the engine has for it.
+/// The stream of a request's body. It gathers what is written, in whole pieces, so that a body of
+/// any writes fits the channel that the engine has for it.
 struct BodyStream {
     inner: DynOutputStream,
     held: BytesMut,
@@ -156,7 +158,8 @@ impl OutputStream for BodyStream {
     }
 
     fn check_write(&mut self) -> StreamResult<usize> {
-        // It is an error where the request is over, and says nothing of room: there is room for all that may be written.
+        // It is an error where the request is over, and says nothing of room: there is room for all
+        // that may be written.
         self.inner.check_write()?;
         Ok(CHUNK)
     }
@@ -180,7 +183,8 @@ type Sent = (Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Se
 
 impl WasiHttpHooks for Hooks {
     fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
-        // A library sets the length by itself: it is checked against the body, and set anew on the way out.
+        // A library sets the length by itself: it is checked against the body, and set anew on the
+        // way out.
         Arc::new(|name: &HeaderName| DEFAULT_FORBIDDEN_HEADERS.contains(name))
     }
 
@@ -203,7 +207,8 @@ impl WasiHttpHooks for Hooks {
         let (screening, invocation, written) =
             (self.screening.clone(), Arc::clone(&self.invocation), Arc::clone(&self.written));
         let (head, body) = request.into_parts();
-        // Now, and not when its body is there: of what may not be sent, no more is held than was written before.
+        // Now, and not when its body is there: of what may not be sent, no more is held than was
+        // written before.
         let span = host_span(&self.invocation, "wasi:http", "handle");
         let admitted = self.admit(&head, &span);
         let sending = async move {
@@ -236,7 +241,8 @@ impl WasiHttpHooks for Hooks {
 }
 
 impl Hooks {
-    /// Counts a request and judges it by its head. Without an admission it is answered by a stand-in, in a dry run.
+    /// Counts a request and judges it by its head. Without an admission it is answered by a
+    /// stand-in, in a dry run.
     fn admit(
         &self,
         head: &Parts,

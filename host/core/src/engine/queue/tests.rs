@@ -32,7 +32,8 @@ fn is_as_new(queue: &Queue, cells: usize) -> bool {
     (state.free, state.waiting) == (cells, 0) && state.accounts.iter().all(nothing)
 }
 
-/// Seen to fail without a tenant's bound. Calls in their order: in capitals those that have to wait.
+/// Seen to fail without a tenant's bound. Calls in their order: in capitals those that have to
+/// wait.
 #[test]
 fn a_tenant_leaves_as_many_cells_as_it_has() {
     for (cells, calls) in [
@@ -65,8 +66,8 @@ fn a_tenant_leaves_as_many_cells_as_it_has() {
     }
 }
 
-/// A tenant whose executor defines others leaves half of the cells before any call of another has come. The call that waits has
-/// a cell when one of its own is given back.
+/// A tenant whose executor defines others leaves half of the cells before any call of another has
+/// come. The call that waits has a cell when one of its own is given back.
 #[test]
 fn a_tenant_leaves_cells_to_tenants_that_are_defined() {
     let queue = Queue::new(4);
@@ -84,8 +85,8 @@ fn a_tenant_leaves_cells_to_tenants_that_are_defined() {
     assert!(is_as_new(&queue, 4));
 }
 
-/// Seen to fail with first come, first served. Who has a cell, who waits in which order, whose calls end, and who has
-/// the cell then: `-` is no tenant.
+/// Seen to fail with first come, first served. Who has a cell, who waits in which order, whose
+/// calls end, and who has the cell then: `-` is no tenant.
 #[test]
 fn the_next_cell_is_for_who_has_the_fewest() {
     for (cells, have, wait, end, next) in [

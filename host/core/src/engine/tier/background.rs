@@ -1,8 +1,8 @@
 //! What compiles optimised code, one component at a time and less urgently than calls.
 //!
-//! Invariants: there is a thread while there is work, and one at most; what waits is bounded in bytes, of all and of each
-//! tenant; no tenant has two turns while others wait; what is not wanted any more is not compiled; whatever becomes of a
-//! job, its component is settled.
+//! Invariants: there is a thread while there is work, and one at most; what waits is bounded in
+//! bytes, of all and of each tenant; no tenant has two turns while others wait; what is not wanted
+//! any more is not compiled; whatever becomes of a job, its component is settled.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Weak};
@@ -25,8 +25,8 @@ const OF_TENANT: usize = MAX_WAITING / 4;
 /// Names of components that cannot be optimised, before all are forgotten: a megabyte or two.
 const MAX_GIVEN_UP: usize = 10_000;
 
-/// Time before the first job: a program that makes one short call ends without starting a compiler, which would take
-/// processor time from that call.
+/// Time before the first job: a program that makes one short call ends without starting a compiler,
+/// which would take processor time from that call.
 const DELAY: Duration = Duration::from_millis(100);
 
 /// Compiles, and replaces the current code or keeps it.
@@ -59,7 +59,8 @@ struct Queue<R = Ready> {
 }
 
 impl Background {
-    /// Has the job done when its turn comes. Where there is no room for it, its component stays as it is.
+    /// Has the job done when its turn comes. Where there is no room for it, its component stays as
+    /// it is.
     pub(in crate::engine) fn push(&self, job: Job) {
         let mut queue = self.queue.lock();
         if let Err(job) = queue.enter(job) {
@@ -120,8 +121,8 @@ impl<R> Queue<R> {
         Ok(())
     }
 
-    /// The next job that is wanted, of another tenant than the last one's if there is one. Without any, no thread works
-    /// here any more.
+    /// The next job that is wanted, of another tenant than the last one's if there is one. Without
+    /// any, no thread works here any more.
     fn next(&mut self) -> Option<Job<R>> {
         self.jobs.retain(Job::is_wanted);
         let is_others = |job: &Job<R>| job.tenant != self.served || !stands(Defence::OptimiserTurn);

@@ -1,7 +1,7 @@
 //! The code that a component's calls run on now, which is replaced once at most.
 //!
-//! Invariants: a call ends on the code it began on, which lives until then; what is settled costs a call one load of an
-//! atomic, and no lock.
+//! Invariants: a call ends on the code it began on, which lives until then; what is settled costs a
+//! call one load of an atomic, and no lock.
 
 use std::sync::Arc;
 

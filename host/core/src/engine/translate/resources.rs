@@ -1,7 +1,8 @@
 //! Embedded resources of an answer.
 //!
-//! WIT's `part` is closed. The extension `resources` of an output names the parts that are embedded resources, so that a
-//! component of any version runs on a host of any version: a host that does not know the extension shows the parts themselves.
+//! WIT's `part` is closed. The extension `resources` of an output names the parts that are embedded
+//! resources, so that a component of any version runs on a host of any version: a host that does
+//! not know the extension shows the parts themselves.
 //!
 //! In: the extension, and the parts. Out: the same parts, some of them as resources.
 
@@ -27,8 +28,8 @@ struct Named {
 /// Makes resources of the parts that the extension names.
 ///
 /// # Errors
-/// [`ReturnRule::NotJson`] if the extension is not a list of such objects, or names a part that is not there, is a link, or was
-/// named before.
+/// [`ReturnRule::NotJson`] if the extension is not a list of such objects, or names a part that is
+/// not there, is a link, or was named before.
 pub(super) fn apply(resources: &Json, parts: &mut [Part]) -> Result<(), ReturnRule> {
     let rule = |detail: String| ReturnRule::NotJson {
         field: format!("extensions.{NAME}"),

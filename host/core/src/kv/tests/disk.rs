@@ -122,7 +122,8 @@ fn a_store_of_an_earlier_version_is_refused() {
     );
 }
 
-/// While one is closed, what the other has just written stays. Seen to fail with the file opened and closed to look at it.
+/// While one is closed, what the other has just written stays. Seen to fail with the file opened
+/// and closed to look at it.
 #[test]
 fn a_store_may_be_open_twice_in_a_process() {
     let dir = tempfile::tempdir().unwrap();
@@ -164,7 +165,8 @@ fn processes_share_a_store() {
     audit(&SqliteStore::open(dir.path()).unwrap(), &notes());
 }
 
-/// A process that holds on to the file. The wait ends by its patience, says so, and has done nothing.
+/// A process that holds on to the file. The wait ends by its patience, says so, and has done
+/// nothing.
 #[test]
 fn a_store_that_others_hold_on_to_is_busy() {
     let dir = tempfile::tempdir().unwrap();
@@ -227,7 +229,8 @@ fn damage_is_never_read() {
     assert!(refused > 0);
 }
 
-/// From now on the file may have this many pages of 4 KiB; 0: as many as there can be. The store has one connection here.
+/// From now on the file may have this many pages of 4 KiB; 0: as many as there can be. The store
+/// has one connection here.
 fn pages(store: &SqliteStore, pages: u32) {
     let pages = if pages == 0 { u32::MAX - 1 } else { pages };
     let limit = |rows: &Connection| {
@@ -236,7 +239,8 @@ fn pages(store: &SqliteStore, pages: u32) {
     store.database.read(limit).unwrap();
 }
 
-/// Writes are refused, all that was acknowledged can be read, and when there is room again writing goes on.
+/// Writes are refused, all that was acknowledged can be read, and when there is room again writing
+/// goes on.
 #[test]
 fn a_full_disk_loses_nothing() {
     let (store, _dir) = empty("disk");

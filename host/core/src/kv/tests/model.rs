@@ -45,7 +45,8 @@ fn kept<T>(result: Result<T, StoreError>) -> Option<T> {
     }
 }
 
-/// Values name their owners. A namespace that reads one that is not in its own map has read a foreign one.
+/// Values name their owners. A namespace that reads one that is not in its own map has read a
+/// foreign one.
 #[test]
 fn no_namespace_sees_a_foreign_value() {
     let spaces: Vec<_> = [Some("acme"), Some("umbrella")]

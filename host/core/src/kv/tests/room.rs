@@ -53,8 +53,8 @@ fn a_namespace_without_keys_takes_up_nothing() {
     }
 }
 
-/// A caller that remembers a version of a namespace that went does not take what is there now for what was there then.
-/// Seen to fail with versions that begin at one again.
+/// A caller that remembers a version of a namespace that went does not take what is there now for
+/// what was there then. Seen to fail with versions that begin at one again.
 #[test]
 fn no_version_comes_again() {
     script(

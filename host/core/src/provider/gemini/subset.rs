@@ -1,9 +1,10 @@
 //! JSON Schema as Gemini's `Schema`, a part of OpenAPI 3.0.
 //!
-//! Invariants: only its fields occur; every schema has one type, or is an `anyOf` and nothing else; references are
-//! written out, and a schema that refers to itself is cut at a depth.
-//! Source: the API reference, `Schema`; the refusals of both endpoints ("must be the only field set", "only allowed for
-//! STRING type", "property is not defined", "should be non-empty for OBJECT type").
+//! Invariants: only its fields occur; every schema has one type, or is an `anyOf` and nothing else;
+//! references are written out, and a schema that refers to itself is cut at a depth.
+//! Source: the API reference, `Schema`; the refusals of both endpoints ("must be the only field
+//! set", "only allowed for STRING type", "property is not defined", "should be non-empty for OBJECT
+//! type").
 
 mod values;
 
@@ -15,7 +16,8 @@ use values::{ANY, Keyword, is_format, is_null, kind_of, values};
 
 type Fields = Map<String, Value>;
 
-/// Schemas that may stand inside each other: a message of the API may nest about 100 levels, and a schema takes two.
+/// Schemas that may stand inside each other: a message of the API may nest about 100 levels, and a
+/// schema takes two.
 const MAX_LEVELS: usize = 40;
 /// Why most keywords cannot stay.
 const NO_SUCH: &str = "the API does not support this keyword or this value";
@@ -72,7 +74,8 @@ impl<'a, 'n> Subset<'a, 'n> {
         Ok(fields)
     }
 
-    /// Alternatives: what stands beside them goes into each, since nothing may stand beside `anyOf`.
+    /// Alternatives: what stands beside them goes into each, since nothing may stand beside
+    /// `anyOf`.
     fn alternatives(
         &mut self,
         mut beside: Fields,
@@ -308,7 +311,8 @@ impl<'a, 'n> Subset<'a, 'n> {
         }
     }
 
-    /// A bound that does not count itself: for integers the next one, for others the looser one and words.
+    /// A bound that does not count itself: for integers the next one, for others the looser one and
+    /// words.
     fn bound(&mut self, fields: &mut Fields, schema: &Fields, keyword: &str, kind: &str, at: &str) {
         let (field, step) =
             if keyword == "exclusiveMinimum" { ("minimum", 1) } else { ("maximum", -1) };

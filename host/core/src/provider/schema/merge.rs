@@ -9,7 +9,8 @@ const LEFT_BEHIND: [&str; 7] =
     ["$defs", "definitions", "$schema", "$id", "id", "$anchor", "$comment"];
 
 impl Rewrite<'_, '_> {
-    /// Adds a schema that must hold too. What cannot be written in one keyword is said in the description.
+    /// Adds a schema that must hold too. What cannot be written in one keyword is said in the
+    /// description.
     pub(in crate::provider) fn merge(
         &mut self,
         into: &mut Map<String, Value>,

@@ -8,9 +8,10 @@ use crate::provider::ProviderError;
 type Schema = Map<String, Value>;
 
 impl Rewrite<'_, '_> {
-    /// Spreads alternatives over the object that they stood in: every member that one of them has, and required what all
-    /// of them require. The alternatives themselves go into the description. Where objects fit one of them only, that one
-    /// must hold, and the references that led there stay `open`.
+    /// Spreads alternatives over the object that they stood in: every member that one of them has,
+    /// and required what all of them require. The alternatives themselves go into the description.
+    /// Where objects fit one of them only, that one must hold, and the references that led there
+    /// stay `open`.
     pub(super) fn spread(
         &mut self,
         object: &mut Schema,

@@ -25,7 +25,8 @@ fn lines_are_those_of_a_denial() {
     }
 }
 
-/// A guest may ask for anything, also for what looks like the end of a line and a grant of everything.
+/// A guest may ask for anything, also for what looks like the end of a line and a grant of
+/// everything.
 #[test]
 fn a_strangers_words_grant_nothing() {
     for name in [

@@ -1,7 +1,8 @@
-//! Removes artifacts that have expired, also of tenants that do not come back or are not served any more.
+//! Removes artifacts that have expired, also of tenants that do not come back or are not served any
+//! more.
 //!
-//! Invariants: one sweep removes a bounded number of files, and other requests use the store in between; a directory is removed
-//! when nothing is in it.
+//! Invariants: one sweep removes a bounded number of files, and other requests use the store in
+//! between; a directory is removed when nothing is in it.
 //! Source: docs/threat-model.md, row 97.
 
 use std::fs;

@@ -48,8 +48,9 @@ impl Clock for Looks {
     }
 }
 
-/// What is counted is work, and not time: looks at a tenant's artifacts, and files that a look opens or removes. A look removes
-/// what has expired, so that it is seen afterwards whose artifacts were looked at.
+/// What is counted is work, and not time: looks at a tenant's artifacts, and files that a look
+/// opens or removes. A look removes what has expired, so that it is seen afterwards whose artifacts
+/// were looked at.
 #[test]
 fn what_is_anothers_takes_the_steps_of_what_there_is_not() {
     const LIFETIME: Duration = Duration::from_secs(60);
@@ -94,7 +95,8 @@ fn what_is_anothers_takes_the_steps_of_what_there_is_not() {
     );
 }
 
-/// Of a tenant that does not come back, of one that is not served any more, and what the store did not write.
+/// Of a tenant that does not come back, of one that is not served any more, and what the store did
+/// not write.
 #[test]
 fn what_has_expired_is_swept_from_the_disk() {
     const LIFETIME: Duration = Duration::from_secs(60);

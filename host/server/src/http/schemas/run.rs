@@ -79,7 +79,8 @@ pub(in crate::http) enum Event {
     /// A line of the tool's log.
     #[schema(title = "ToolLog")]
     ToolLog { id: String, source: String, level: String, message: String },
-    /// The tool requested something that it may not use. The request failed, and the call continues.
+    /// The tool requested something that it may not use. The request failed, and the call
+    /// continues.
     #[schema(title = "ToolDenied")]
     ToolDenied { id: String, denial: Denial },
     /// The call has ended.
@@ -193,8 +194,8 @@ struct FunctionResponse {
 
 #[derive(Serialize, ToSchema)]
 struct FunctionResult {
-    /// The value; of a failure `{"error", "data"?}`; of a tool that is closed in this turn `{"status", "functionName",
-    /// "allowedToolNames"}`.
+    /// The value; of a failure `{"error", "data"?}`; of a tool that is closed in this turn
+    /// `{"status", "functionName", "allowedToolNames"}`.
     result: Value,
 }
 

@@ -1,4 +1,5 @@
-//! Calls servers with `wasi:http` alone, as the HTTP libraries of guests do, and as none of them does.
+//! Calls servers with `wasi:http` alone, as the HTTP libraries of guests do, and as none of them
+//! does.
 
 use toolcell_guest::{Failure, tool, tools};
 use wasip2::cli::stdout;
@@ -88,7 +89,8 @@ fn answer(pending: &FutureIncomingResponse) -> Result<String, Failure> {
     Ok(format!("{} {}", response.status(), String::from_utf8_lossy(&whole)))
 }
 
-/// Writes a body of so many bytes before it hands the request over, in blocking writes that are larger than WASI promises.
+/// Writes a body of so many bytes before it hands the request over, in blocking writes that are
+/// larger than WASI promises.
 #[tool]
 fn uploader(authority: String, bytes: usize) -> Result<String, Failure> {
     const PIECE: [u8; 10_000] = [b'x'; 10_000];
@@ -116,8 +118,8 @@ fn uploader(authority: String, bytes: usize) -> Result<String, Failure> {
     answer(&pending)
 }
 
-/// Has the host keep so many requests, each with a method of a megabyte, and then runs on as long as it is told: how many
-/// it has.
+/// Has the host keep so many requests, each with a method of a megabyte, and then runs on as long
+/// as it is told: how many it has.
 #[tool]
 fn hoarder(requests: u32, rounds: u64) -> usize {
     let method = Method::Other("m".repeat(1 << 20));

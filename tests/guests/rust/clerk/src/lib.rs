@@ -1,4 +1,5 @@
-//! A tool that does with files, environment, clocks and randomness what its arguments say, step by step.
+//! A tool that does with files, environment, clocks and randomness what its arguments say, step by
+//! step.
 
 mod raw;
 
@@ -12,7 +13,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use toolcell_guest::{abort, tool, tools};
 
-/// Each step is a word and what it is about; each answer is what came of it, or the kind of its error.
+/// Each step is a word and what it is about; each answer is what came of it, or the kind of its
+/// error.
 #[tool]
 fn clerk(steps: Vec<Vec<String>>) -> Vec<String> {
     let (mut held, mut streams) = (Vec::new(), Vec::new());

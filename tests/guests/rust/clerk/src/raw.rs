@@ -1,4 +1,5 @@
-//! Steps that the standard library has no words for: functions of WASI as they are, with paths as they are given.
+//! Steps that the standard library has no words for: functions of WASI as they are, with paths as
+//! they are given.
 
 use wasip2::clocks::wall_clock::Datetime;
 use wasip2::filesystem::preopens::get_directories;
@@ -95,7 +96,8 @@ fn taken(words: &[&str], held: &mut Vec<OutputStream>) -> Option<Result<String, 
             };
             Ok(error.to_debug_string())
         }),
-        // One stream through a file that is written and cut off meanwhile, waiting as a program of its own does.
+        // One stream through a file that is written and cut off meanwhile, waiting as a program of
+        // its own does.
         ["stream", at, ref then @ ..] => on(at, |dir, path| {
             let file = opened(
                 dir,

@@ -1,7 +1,8 @@
-//! Makes WebAssembly that no author would write by hand: the generators of the engine's own fuzzers, as a tool in a cell.
+//! Makes WebAssembly that no author would write by hand: the generators of the engine's own
+//! fuzzers, as a tool in a cell.
 //!
-//! In a cell, because then the host's own build does without them, a generator that runs away ends at its deadline, and the
-//! same seed gives the same bytes on every machine.
+//! In a cell, because then the host's own build does without them, a generator that runs away ends
+//! at its deadline, and the same seed gives the same bytes on every machine.
 
 use arbitrary::Unstructured;
 use base64::Engine as _;
@@ -28,7 +29,8 @@ enum Kind {
     Mutated,
 }
 
-/// The sequence that begins with a seed. Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators".
+/// The sequence that begins with a seed. Source: Steele, Lea and Flood, "Fast splittable
+/// pseudorandom number generators".
 struct Dice(u64);
 
 impl Dice {
@@ -40,7 +42,8 @@ impl Dice {
     }
 }
 
-/// What the host has switched off is left out seven times of eight, so that most of what is made gets as far as it can.
+/// What the host has switched off is left out seven times of eight, so that most of what is made
+/// gets as far as it can.
 fn config(dice: &mut Dice) -> Config {
     let mut config =
         Config { max_instructions: 400, max_memories: 2, max_tables: 4, ..Config::default() };

@@ -8,7 +8,8 @@ use toolcell_guest::{
 const SECRET: &str = "gossip_key";
 const KEY: &str = "kept";
 
-/// Says the secret in this way; `words` are a URL where it needs one, and a body behind it where the secret is none.
+/// Says the secret in this way; `words` are a URL where it needs one, and a body behind it where
+/// the secret is none.
 #[tool]
 fn gossip(how: String, words: String) -> Result<Outcome, Failure> {
     if how == "recall" {
@@ -19,7 +20,8 @@ fn gossip(how: String, words: String) -> Result<Outcome, Failure> {
         let (url, body) = words.split_once(' ').ok_or_else(|| Failure::new("a URL and a body"))?;
         return Ok(Outcome::ok(http::post(url).body(body).send()?.text()));
     }
-    // It has used a handle. Each letter of what is looked for comes as the next one: so to look for it puts it nowhere.
+    // It has used a handle. Each letter of what is looked for comes as the next one: so to look for
+    // it puts it nowhere.
     if how == "memory" {
         let (url, shifted) =
             words.split_once(' ').ok_or_else(|| Failure::new("a URL and what to look for"))?;

@@ -1,4 +1,5 @@
-//! A tool that hands a secret to another tool, one that says what it is handed, and one that lists keys.
+//! A tool that hands a secret to another tool, one that says what it is handed, and one that lists
+//! keys.
 
 use toolcell_guest::invoke::{self, Error};
 use toolcell_guest::{
@@ -10,8 +11,8 @@ const KEY: &str = "kept";
 /// A word of an argument that `repeat` leaves out.
 const FILLER: &str = "and";
 
-/// Calls the tool of this name, and returns how that ended. In `with`, its arguments as JSON text, `$all` stands for the value
-/// of the secret, and `$1`, `$2` and `$3` for its thirds.
+/// Calls the tool of this name, and returns how that ended. In `with`, its arguments as JSON text,
+/// `$all` stands for the value of the secret, and `$1`, `$2` and `$3` for its thirds.
 #[tool]
 fn confide(to: String, with: String) -> Result<Value, Failure> {
     let value = secrets::reveal(SECRET)?;

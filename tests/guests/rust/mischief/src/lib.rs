@@ -1,4 +1,5 @@
-//! Tools as a careless or hostile author would ship them, and one that uses every service of the host.
+//! Tools as a careless or hostile author would ship them, and one that uses every service of the
+//! host.
 
 use std::hint::black_box;
 use std::io::Write as _;

@@ -3,8 +3,8 @@
 use toolcell_guest::invoke::{self, Error};
 use toolcell_guest::{Value, json, tool, tools};
 
-/// Runs for so many rounds, makes each call so often, and returns how the last of each ended. A call is the name of a tool and
-/// its arguments as JSON text.
+/// Runs for so many rounds, makes each call so often, and returns how the last of each ended. A
+/// call is the name of a tool and its arguments as JSON text.
 #[tool]
 fn relay(calls: Vec<[String; 2]>, times: Option<u64>, rounds: Option<u64>) -> Vec<Value> {
     for round in 0..rounds.unwrap_or_default() {

@@ -1,8 +1,9 @@
-//! File operations in words, by the standard library alone. Compiled into a guest, and into the test that compares it with
-//! the machine.
+//! File operations in words, by the standard library alone. Compiled into a guest, and into the
+//! test that compares it with the machine.
 //!
-//! Each line is one operation; each result is one line. Files are held open under a name. An error is shown by the name of
-//! its number, which is the same on every platform, where the number is not.
+//! Each line is one operation; each result is one line. Files are held open under a name. An error
+//! is shown by the name of its number, which is the same on every platform, where the number is
+//! not.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, FileTimes, OpenOptions};

@@ -1,4 +1,5 @@
-//! Calls every function of the host's that a tool can call, each once at least, and asks for nothing but that it returns.
+//! Calls every function of the host's that a tool can call, each once at least, and asks for
+//! nothing but that it returns.
 
 mod requests;
 
@@ -16,7 +17,8 @@ use wasip2::io::poll::poll;
 use wasip2::io::streams::{InputStream, OutputStream, StreamError};
 use wasip2::random::{insecure, insecure_seed, random};
 
-/// Visits the host. `url` is a server that answers; `door` a function that ends the visit, if it is to end in one.
+/// Visits the host. `url` is a server that answers; `door` a function that ends the visit, if it is
+/// to end in one.
 #[tool]
 fn visit(url: String, door: Option<String>) -> bool {
     services();

@@ -119,7 +119,8 @@ impl Cell {
     }
 }
 
-/// Bytes of the generator that all devices of the cell share, if it has a seed; else bytes of the system.
+/// Bytes of the generator that all devices of the cell share, if it has a seed; else bytes of the
+/// system.
 struct Randomness(Option<Arc<Mutex<Chance>>>);
 
 impl Randomness {

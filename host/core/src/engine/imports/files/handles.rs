@@ -1,4 +1,5 @@
-//! Finds the file or directory of a guest's descriptor, and waits for its disk on threads that may wait.
+//! Finds the file or directory of a guest's descriptor, and waits for its disk on threads that may
+//! wait.
 
 use std::io;
 use std::sync::Arc;
@@ -89,7 +90,8 @@ impl Cell {
         work: impl FnOnce() -> io::Result<T> + Send + 'static,
     ) -> FsResult<T> {
         self.wait_for(work).await?.map_err(|error| {
-            // The guest's list of errors has none for too many files; what is over a quota is the nearest.
+            // The guest's list of errors has none for too many files; what is over a quota is the
+            // nearest.
             if is_exhausted(&error) { ErrorCode::Quota.into() } else { FsError::from(error) }
         })
     }

@@ -1,7 +1,7 @@
 //! What is in a directory, as a guest asks for it entry by entry.
 //!
-//! Read at once, so that what a guest sees is of one moment; charged as it is read, so that no directory, however large, is
-//! kept beyond what a cell may have the host keep.
+//! Read at once, so that what a guest sees is of one moment; charged as it is read, so that no
+//! directory, however large, is kept beyond what a cell may have the host keep.
 
 use std::fs::File;
 
@@ -42,7 +42,8 @@ impl Listing {
             if kind == FileType::Unknown
                 && let Ok(found) = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
             {
-                // Some disks do not say it in a listing. What is gone meanwhile stays of no known kind.
+                // Some disks do not say it in a listing. What is gone meanwhile stays of no known
+                // kind.
                 kind = FileType::from_raw_mode(found.st_mode);
             }
             entries.push(

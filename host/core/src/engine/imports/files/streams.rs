@@ -1,7 +1,7 @@
 //! Streams of files: one that writes within the room, one that reads and keeps its file held.
 //!
-//! Invariants: each waits for its disk on a thread of the cell's tenant; what it opened stays counted for as long; it keeps
-//! one piece and no more, which it is charged.
+//! Invariants: each waits for its disk on a thread of the cell's tenant; what it opened stays
+//! counted for as long; it keeps one piece and no more, which it is charged.
 
 use std::fs::File;
 use std::io;
@@ -126,8 +126,8 @@ impl Pollable for Writer {
 
 /// Reads a file, which is held for as long: without a name it takes up room until then.
 ///
-/// What one read brings is for that read alone: what is left of it is dropped and read again, so that a read sees what other
-/// handles have written or cut off since the one before.
+/// What one read brings is for that read alone: what is left of it is dropped and read again, so
+/// that a read sees what other handles have written or cut off since the one before.
 pub(super) struct Reader {
     source: Source,
     _hold: Option<Arc<Hold>>,
@@ -163,7 +163,8 @@ impl Reader {
         }
     }
 
-    /// What was read, or why nothing was. The end of a file is no end of its stream: the file may grow.
+    /// What was read, or why nothing was. The end of a file is no end of its stream: the file may
+    /// grow.
     fn take(&mut self, size: usize) -> StreamResult<Bytes> {
         match std::mem::replace(&mut self.state, Reading::Closed) {
             Reading::Read(bytes) => {

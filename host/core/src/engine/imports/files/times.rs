@@ -1,7 +1,7 @@
 //! Times of files: those that a tool gives, and those that it is told.
 //!
-//! Invariants: a time that this machine cannot say is an error; none that a tool is told is finer than its clocks, or tells
-//! of time that its clocks keep from it.
+//! Invariants: a time that this machine cannot say is an error; none that a tool is told is finer
+//! than its clocks, or tells of time that its clocks keep from it.
 //! Source: docs/threat-model.md, rows 32 and 51.
 
 use std::collections::VecDeque;
@@ -37,7 +37,8 @@ pub(super) fn exact(time: NewTimestamp) -> Option<Duration> {
     }
 }
 
-/// The attributes of a file with times as the tool's clock tells them. A time that the tool has set is told as it is.
+/// The attributes of a file with times as the tool's clock tells them. A time that the tool has set
+/// is told as it is.
 pub(super) fn told(
     mut file: DescriptorStat,
     clock: Clock,
@@ -75,7 +76,8 @@ mod tests {
         assert_eq!(at(0, 0).unwrap(), Some(SystemTime::UNIX_EPOCH));
         let last = i64::MAX.unsigned_abs();
         assert!(at(last, 999_999_999).unwrap().is_some());
-        // More nanoseconds than a second has carry over, and one second more than there are does not.
+        // More nanoseconds than a second has carry over, and one second more than there are does
+        // not.
         assert_eq!(at(0, 1_500_000_000).unwrap(), at(1, 500_000_000).unwrap());
         for (seconds, nanoseconds) in
             [(last, 1_000_000_000), (last + 1, 0), (u64::MAX, 999_999_999), (u64::MAX, u32::MAX)]

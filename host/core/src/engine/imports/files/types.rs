@@ -33,7 +33,8 @@ const WAL: &str = "is a SQLite database in WAL mode, which needs memory that pro
 type Fd = Resource<Descriptor>;
 type View<'a> = WasiFilesystemCtxView<'a>;
 
-/// Returns true for a database of SQLite whose write version is that of WAL. Source: SQLite, database file format, 1.3.
+/// Returns true for a database of SQLite whose write version is that of WAL. Source: SQLite,
+/// database file format, 1.3.
 fn is_wal_database(file: &std::fs::File) -> bool {
     let mut header = [0; 20];
     let has_a_page = file.metadata().is_ok_and(|file| file.is_file() && file.len() >= SQLITE_PAGE);

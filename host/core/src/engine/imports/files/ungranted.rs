@@ -1,10 +1,13 @@
-//! The root of a tool's files where `/` is not granted: a descriptor of an empty directory, with nothing of the host behind it.
+//! The root of a tool's files where `/` is not granted: a descriptor of an empty directory, with
+//! nothing of the host behind it.
 //!
-//! A language's library opens a path from the directory whose name the path begins with. Without such a directory it asks the
-//! host for nothing, so that no denial is told. This root gets the paths outside of all granted directories.
+//! A language's library opens a path from the directory whose name the path begins with. Without
+//! such a directory it asks the host for nothing, so that no denial is told. This root gets the
+//! paths outside of all granted directories.
 //! In: such paths. Out: `no-entry` for the tool, and a denial event.
-//! Invariants: no path leads anywhere; a path that a tool does not declare causes no event unless it was granted, because what
-//! its language's runtime looks for says nothing about what is missing. A dry run notes every path.
+//! Invariants: no path leads anywhere; a path that a tool does not declare causes no event unless
+//! it was granted, because what its language's runtime looks for says nothing about what is
+//! missing. A dry run notes every path.
 
 use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::filesystem::Descriptor;

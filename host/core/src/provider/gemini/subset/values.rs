@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 /// The types, in the order in which alternatives are offered.
 pub(super) const ANY: [&str; 6] = ["object", "array", "string", "integer", "number", "boolean"];
 
-/// What becomes of a keyword. The type that it concerns is named where there is one: it says nothing of others.
+/// What becomes of a keyword. The type that it concerns is named where there is one: it says
+/// nothing of others.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Keyword {
     /// Read elsewhere, or without a meaning of its own.
